@@ -7,10 +7,9 @@ Hostile files are bounded before anything is built: bytes, nesting, and the size
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +18,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from profiles.errors import InputError
+from profiles.errors import InputError, nearest
+
+__all__ = ["Strict", "load_json", "load_yaml", "nearest", "read_text"]
 
 MAX_BYTES = 64 * 1024 * 1024  # the largest profile we can imagine (full matrix, five runs) is far below 10 MB
 MAX_YAML_BYTES = 4 * 1024 * 1024  # scenarios are written by hand
@@ -27,14 +28,6 @@ MAX_NODES = 200_000  # after alias expansion; ten "lol" levels of ten would be 1
 MAX_DEPTH = 64
 
 Model = TypeVar("Model", bound=BaseModel)
-
-
-def nearest(name: str, valid: Iterable[str]) -> str:
-    """Text that helps after a wrong name: the nearest valid one, then all of them (in their given order)."""
-    names = [str(v) for v in valid]
-    close = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    return f"{hint}valid: {', '.join(names) if names else '(none)'}"
 
 
 class Strict(BaseModel):

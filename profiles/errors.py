@@ -6,6 +6,9 @@ at the terminal: it names the key or thing, the value found, and what would be r
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class SimcapError(Exception):
     """Root of every error that simcap raises on purpose."""
@@ -35,3 +38,11 @@ class MeasurementError(SimcapError):
     """A measurement could not be completed (worker crashed, timed out, or answered with something unreadable)."""
 
     exit_code = 4
+
+
+def nearest(name: str, valid: Iterable[str]) -> str:
+    """Text that helps after a wrong name: the nearest valid one, then all of them (in their given order)."""
+    names = [str(v) for v in valid]
+    close = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"{hint}valid: {', '.join(names) if names else '(none)'}"
