@@ -131,7 +131,8 @@ class Cdf(Strict):
     def draw(self, rng: np.random.Generator, size: int) -> Ints:
         fractions = np.array([0.0, *(f for _, f in self.points)])
         tokens = np.array([self.min, *(t for t, _ in self.points)], dtype=float)
-        return np.rint(np.interp(rng.uniform(size=size), fractions, tokens)).astype(np.int64)
+        lengths: Ints = np.rint(np.interp(rng.uniform(size=size), fractions, tokens)).astype(np.int64)
+        return lengths
 
 
 TokenLaw = Annotated[Fixed | Uniform | LogUniform | LogNormal | Choice | Cdf, Field(discriminator="law")]

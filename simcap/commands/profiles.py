@@ -1,0 +1,146 @@
+"""`simcap profiles list|show|schema`: what is known about models on a machine, and how well.
+
+Enters: a profile by name or path. Leaves: tables of at most 80 columns on stdout, or JSON with --json.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from profiles.document import Strict
+    from profiles.schema import Cell, Entry, Figure, Profile
+
+app = typer.Typer(
+    add_completion=False, rich_markup_mode=None, no_args_is_help=True, help="List, show or describe profiles."
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+
+
+@app.command("list")
+def list_profiles(as_json: Json = False) -> None:
+    """Name the profiles that ship with simcap."""
+    from profiles import store
+    from simcap import screen
+
+    known = [store.load(name) for name in store.shipped_names()]
+    rows = [_summary(profile) for profile in known]
+    if as_json:
+        screen.print_json(rows)
+        return
+    for row in rows:
+        screen.print_pairs({key: str(value) for key, value in row.items()})
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a shipped profile, or a path.")],
+    as_json: Json = False,
+    doubts: Annotated[bool, typer.Option("--doubts", help="Also print every doubt that the file states.")] = False,
+) -> None:
+    """Show a profile: its models, their service times, its sources and where its numbers come from."""
+    from profiles import store
+    from simcap import screen
+
+    profile = store.load(name)
+    if as_json:
+        typer.echo(store.dumps(profile), nl=False)
+        return
+    screen.print_pairs({key: str(value) for key, value in _summary(profile).items()})
+    for kind in dict.fromkeys(_kind(entry) for entry in profile.entries):
+        screen.print_table(
+            (kind, "tokens", "median ms", "occupancy", "origin"),
+            [_entry_row(entry) for entry in profile.entries if _kind(entry) == kind],
+            right=("tokens", "median ms", "occupancy"),
+        )
+    if profile.router:
+        base, per_token = profile.router.base_s, profile.router.per_token_s
+        typer.echo(f"router CPU a request: {_figure(base)} + tokens × {_figure(per_token)}")
+    _print_sources(profile)
+    for note in profile.notes:
+        screen.print_wrapped(f"note: {note}")
+    stated = sorted(set(_doubts(profile)))
+    if doubts:
+        for doubt in stated:
+            screen.print_wrapped(f"doubt: {doubt}")
+    elif stated:
+        typer.echo(f"{len(stated)} doubts are stated in the file: simcap profiles show {name} --doubts")
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of the profile file."""
+    from profiles.json_schema import dumps
+    from profiles.schema import Profile
+
+    typer.echo(dumps(Profile), nl=False)
+
+
+def _summary(profile: Profile) -> dict[str, object]:
+    from profiles.schema import origins
+
+    partition = f", partition {profile.device.partition}" if profile.device.partition else ""
+    return {
+        "name": profile.name,
+        "what": profile.description,
+        "device": f"{profile.device.name} ({profile.device.catalog}{partition})",
+        "created": profile.created,
+        "models": ", ".join(sorted({entry.model for entry in profile.entries})) or "(none)",
+        "numbers": ", ".join(f"{count} {origin}" for origin, count in sorted(origins(profile).items())),
+    }
+
+
+def _kind(entry: Entry) -> str:
+    return f"{entry.artifact} on {entry.provider.name}"
+
+
+def _entry_row(entry: Entry) -> tuple[str, ...]:
+    surface = entry.service or entry.paced_service
+    occupancy = _range([f"{point.value:.2g}" for point in entry.occupancy])
+    if surface is None:
+        return (entry.model, "-", "-", occupancy, "no service times")
+    cells = sorted((cell for cell in surface.cells if cell.batch == surface.cells[0].batch), key=lambda c: c.tokens)
+    medians = [float(cell.law().ppf(0.5)) * 1000 for cell in cells]
+    tokens = _range([str(cell.tokens) for cell in cells])
+    median_ms = _range([f"{ms:.3g}" if ms < 1000 else f"{ms:.0f}" for ms in medians])
+    return (entry.model, tokens, median_ms, occupancy, _origin(cells))
+
+
+def _range(values: list[str]) -> str:
+    if not values:
+        return "-"
+    return values[0] if values[0] == values[-1] else f"{values[0]}–{values[-1]}"
+
+
+def _origin(cells: list[Cell]) -> str:
+    return ", ".join(sorted({cell.origin for cell in cells}))
+
+
+def _figure(figure: Figure) -> str:
+    return f"{figure.value * 1000:g} ms ({figure.origin})"
+
+
+def _print_sources(profile: Profile) -> None:
+    for source in profile.sources.values():
+        typer.echo(f"source [{source.trust or '-'}] {source.date or 'undated'}: {source.title}")
+        if source.url:
+            typer.echo(f"       {source.url}")
+
+
+def _doubts(model: Strict) -> Iterator[str]:
+    """Every `doubt` anywhere in the file."""
+    from profiles.document import Strict
+
+    for name in type(model).model_fields:
+        value = getattr(model, name)
+        if name == "doubt" and value is not None:
+            yield value
+        inner = value if isinstance(value, tuple) else value.values() if isinstance(value, dict) else (value,)
+        for item in inner:
+            if isinstance(item, Strict):
+                yield from _doubts(item)
