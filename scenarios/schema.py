@@ -95,9 +95,14 @@ class Poisson(Strict):
 
 
 class Burst(Strict):
-    """`burst_size` requests at one instant; the next burst `gap_s` after the last answer of the one before."""
+    """`burst_size` requests at one instant; the next burst `gap_s` after the last answer of the one before.
+
+    A replication is `bursts` bursts (so `measurement.requests` plays no part); one burst a replication gives the
+    percentiles that a load test of a single burst reports.
+    """
 
     process: Literal["burst"]
+    bursts: Count = 1
     gap_s: NonNegative = 0.0
 
 

@@ -1,0 +1,72 @@
+"""The sharing law of a device: full speed while it is not full, equal slowing above that.
+
+Each running inference has an occupancy f in (0, 1]. While F = sum of f is at most 1 all run at speed 1; above that each
+runs at 1/F. All running jobs share one speed, so in virtual time v (dv/dt = speed) a job that starts at v with s
+seconds of own work ends at v + s whatever happens later: the finishing order never changes, and one heap of virtual
+ends is exact. With f = 1 for all this is egalitarian processor sharing; with f = 1/c it is c servers that never queue
+until the c-th job, then share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+import simpy
+
+from sim.events import Call
+
+
+class Device:
+    """One device. `finished(job)` is called when a job's own work is done."""
+
+    def __init__(self, env: simpy.Environment, finished: Callable[[int], None]) -> None:
+        self._env = env
+        self._finished = finished
+        self._running: list[tuple[float, int, int, float]] = []  # (virtual end, tie-break, job, occupancy)
+        self._started = 0
+        self._filled = 0.0  # F
+        self._virtual = 0.0
+        self._updated = 0.0  # when _virtual was last brought up to date
+        self._alarm = float("inf")  # time of the earliest alarm that is set
+
+    def start(self, job: int, service_s: float, occupancy: float) -> None:
+        """Run `job`: `service_s` seconds of work at full speed, using `occupancy` of the device."""
+        self._advance()
+        self._started += 1
+        heappush(self._running, (self._virtual + service_s, self._started, job, occupancy))
+        self._filled += occupancy
+        self._set_alarm()
+
+    def _advance(self) -> None:
+        now = self._env.now
+        filled = self._filled
+        self._virtual += (now - self._updated) if filled <= 1.0 else (now - self._updated) / filled
+        self._updated = now
+
+    def _set_alarm(self) -> None:
+        """Wake at the end of the job that is first to end. An alarm that is already set for earlier will do: it looks again."""
+        left = self._running[0][0] - self._virtual
+        delay = max(left if self._filled <= 1.0 else left * self._filled, 0.0)
+        at = self._env.now + delay
+        if at < self._alarm:
+            self._alarm = at
+            Call(self._env, delay, self._wake, 0)
+
+    def _wake(self, _: int) -> None:
+        now = self._env.now
+        if now != self._alarm:
+            return  # an alarm that an earlier one has replaced
+        self._alarm = float("inf")
+        self._advance()
+        end, _, job, occupancy = self._running[0]
+        # Rounding may leave a sliver of work; ending it now moves the end by less than the clock can resolve.
+        if end - self._virtual <= 1e-12 * max(1.0, now):
+            heappop(self._running)
+            self._virtual = max(self._virtual, end)
+            self._filled = self._filled - occupancy if self._running else 0.0
+            if self._running:
+                self._set_alarm()
+            self._finished(job)
+        else:
+            self._set_alarm()
