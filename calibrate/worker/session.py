@@ -1,0 +1,56 @@
+"""Create a session as the job says, and make inputs of one shape for it.
+
+Enters: job keys `model` (path), `provider` (ONNX Runtime's name), `provider_options`, `threads`, `max_id`. Leaves: a
+session; a feed of int arrays [batch, tokens]. An input that we cannot make up honestly is an UnsupportedInputError.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Optional
+
+import numpy as np
+import onnxruntime
+
+INTEGERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
+KNOWN = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
+
+
+class UnsupportedInputError(Exception):
+    """The model asks for an input that is not one of KNOWN, or not as [batch, tokens] integers."""
+
+
+def create(job: Dict[str, Any], profile_prefix: Optional[str] = None) -> Any:
+    """A fresh InferenceSession; with `profile_prefix` one that writes ONNX Runtime's profile there."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = int(job["threads"])
+    options.inter_op_num_threads = 1
+    if profile_prefix is not None:
+        options.enable_profiling = True
+        options.profile_file_prefix = profile_prefix
+    asked = [(job["provider"], job.get("provider_options", {}))]
+    # enable_fallback=0: a provider that does not load shall say so and not hand the work to another in silence
+    return onnxruntime.InferenceSession(job["model"], options, providers=asked, enable_fallback=0)
+
+
+def check_inputs(session: Any) -> None:
+    """Raise UnsupportedInputError, naming the input, unless we can feed every one."""
+    for item in session.get_inputs():
+        described = f"input {item.name!r} ({item.type}, shape {list(item.shape)})"
+        if item.name not in KNOWN:
+            raise UnsupportedInputError(f"{described} is not one of {', '.join(KNOWN)}")
+        if item.type not in INTEGERS or len(item.shape) != 2:
+            raise UnsupportedInputError(f"{described} is not a [batch, tokens] tensor of int64 or int32")
+
+
+def feed(session: Any, job: Dict[str, Any]) -> Dict[str, Any]:
+    """Inputs of shape [batch, tokens] without padding; token ids are uniform in [1, max_id) from the job's seed."""
+    check_inputs(session)
+    batch, tokens = int(job["batch"]), int(job["tokens"])
+    generator = np.random.default_rng([int(job["seed"]), batch, tokens])
+    values = {
+        "input_ids": generator.integers(1, int(job["max_id"]), (batch, tokens)),
+        "attention_mask": np.ones((batch, tokens)),
+        "token_type_ids": np.zeros((batch, tokens)),
+        "position_ids": np.broadcast_to(np.arange(tokens), (batch, tokens)),
+    }
+    return {i.name: np.ascontiguousarray(values[i.name], dtype=INTEGERS[i.type]) for i in session.get_inputs()}
