@@ -1,0 +1,129 @@
+"""`simcap run`: replay a scenario on a profile and say how much load keeps the promise.
+
+Enters: a scenario and a profile by name or path, a seed. Leaves: the run directory (`simcap.rundir`) and, on stdout, the
+curve as a table or the result as JSON. Errors are raised for `simcap.cli` to print.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from profiles.errors import InputError
+
+if TYPE_CHECKING:
+    from profiles.schema import Profile
+    from scenarios.schema import Scenario
+    from sim.result import Result
+    from simcap.rundir import Run, Table
+
+Progress = Callable[[int, int], None]
+
+
+def run(
+    scenario: Annotated[str, typer.Argument(help="Name of a shipped scenario, or a path.")],
+    profile: Annotated[str | None, typer.Option(help="Name or path; goes before the scenario's own.")] = None,
+    out: Annotated[Path | None, typer.Option(help="[default: runs/SCENARIO-PROFILE-seedN]")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same bytes.")] = 1,
+    overrides: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Repeatable.")] = None,
+    cost_per_hour: Annotated[float | None, typer.Option(metavar="USD", help="Of the node, for fleet-sim.")] = None,
+    requests_parquet: Annotated[bool, typer.Option("--requests-parquet", help="Also write every request.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print result.json instead of the table.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the capacity sentence only.")] = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="No report.html and no plots.")] = False,
+) -> None:
+    """Replay SCENARIO: how much load keeps the promise, and what breaks first."""
+    from scenarios import loader
+    from simcap import rundir
+
+    given = tuple(overrides or ())
+    wanted = loader.load(scenario, given)
+    known, profile_name = _profile_for(wanted, profile)
+    wanted = wanted.model_copy(update={"profile": profile_name})
+    loader.bind(wanted, known)
+    command = rundir.Command(scenario, profile_name, seed, given, _cost(cost_per_hour), requests_parquet, not no_report)
+    target = out or rundir.default_target(wanted.name, known.name, command)
+    rundir.check_target(target, rundir.identity(wanted.name, known.name, command))
+    with _progress(wanted.name, shown=not (quiet or as_json)) as progress:
+        result, records = _simulate(wanted, known, seed, progress, keep_records=requests_parquet)
+    done = rundir.Run(command, wanted, loader.locate(scenario), _profile_file(profile_name), result, records)
+    notes = rundir.write(done, target)
+    _say(done, target, notes, as_json=as_json, quiet=quiet)
+
+
+def _profile_for(scenario: Scenario, flag: str | None) -> tuple[Profile, str]:
+    from profiles import store
+
+    name = flag or scenario.profile
+    if name is None:
+        raise InputError(
+            f"scenario {scenario.name} names no profile and --profile is not given; "
+            f"shipped profiles: {', '.join(store.shipped_names()) or '(none)'}"
+        )
+    return store.load(name), name
+
+
+def _profile_file(name: str) -> Path:
+    from profiles import store
+
+    return store.locate(name)
+
+
+def _cost(cost_per_hour: float | None) -> float | None:
+    if cost_per_hour is not None and not 0 <= cost_per_hour < float("inf"):
+        raise InputError(f"--cost-per-hour {cost_per_hour}: expected USD an hour, zero or more")
+    return cost_per_hour
+
+
+def _simulate(
+    scenario: Scenario, profile: Profile, seed: int, progress: Progress | None, *, keep_records: bool
+) -> tuple[Result, Sequence[tuple[float, int, Table]]]:
+    from sim import replicate
+
+    return replicate.run(scenario, profile, seed, progress=progress, keep_records=keep_records)
+
+
+@contextmanager
+def _progress(what: str, *, shown: bool) -> Iterator[Progress | None]:
+    """A bar with the time left on stderr, where stderr is a terminal; otherwise nothing."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not (shown and console.is_terminal):
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _say(run: Run, target: Path, notes: list[str], *, as_json: bool, quiet: bool) -> None:
+    from rich.console import Console
+
+    from simcap import rundir, table
+    from simcap.report import words
+
+    if as_json:
+        typer.echo(rundir.result_json(run.result).decode(), nl=False)
+        return
+    result = run.result
+    console = Console(highlight=False, markup=False, emoji=False)
+    if quiet:
+        console.print(result.capacity.sentence)
+        return
+    console.print(table.curve_table(result))
+    console.print(f"± is half a 95 % interval over {result.replications} replications; SLO: {words.promise(result)}")
+    console.print()
+    console.print(result.capacity.sentence, style="bold")
+    console.print(words.origins_line(result))
+    for note in (*result.notes, *notes):
+        console.print(f"note: {note}")
+    where = target / "report.html" if run.command.report else target
+    console.print(f"{'report' if run.command.report else 'results'}: {where}", soft_wrap=True)

@@ -1,0 +1,83 @@
+/* Draws the figures from the JSON in the page, in the colours of the theme in force; saves them; switches the theme. */
+"use strict";
+(() => {
+  const { themes, figures } = JSON.parse(document.getElementById("figure-data").textContent);
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const root = document.documentElement;
+  const themeButton = document.getElementById("theme");
+  const views = new Map();
+  let choice = "system";
+
+  const mode = () => (choice === "system" ? (system.matches ? "dark" : "light") : choice);
+
+  async function draw(figure) {
+    const place = document.getElementById(`chart-${figure.key}`);
+    const now = mode();
+    try {
+      views.get(figure.key)?.finalize();
+      const shown = await vegaEmbed(place, figure.spec, {
+        actions: false,
+        renderer: "svg",
+        config: themes[now],
+        tooltip: { theme: now },
+        bind: document.getElementById(`controls-${figure.key}`),
+      });
+      views.set(figure.key, shown);
+      place.dataset.mode = now;
+    } catch (error) {
+      place.innerHTML = "";
+      const said = document.createElement("p");
+      said.className = "error";
+      said.textContent = `This figure could not be drawn: ${error.message}`;
+      place.append(said);
+      console.error(error);
+    }
+  }
+
+  async function drawAll() {
+    for (const figure of figures) {
+      document.getElementById(`controls-${figure.key}`).innerHTML = "";
+      await draw(figure);
+    }
+    root.dataset.drawn = mode();
+  }
+
+  function csv(rows) {
+    const columns = Object.keys(rows[0]);
+    const cell = (value) => {
+      const text = value === null || value === undefined ? "" : String(value);
+      return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    };
+    return [columns, ...rows.map((row) => columns.map((name) => row[name]))].map((row) => row.map(cell).join(",") + "\n").join("");
+  }
+
+  async function content(figure, format) {
+    const view = views.get(figure.key).view;
+    if (format === "png") return (await view.toCanvas(2)).toDataURL("image/png");
+    const [text, type] = format === "svg" ? [await view.toSVG(), "image/svg+xml"] : [csv(figure.rows), "text/csv"];
+    return URL.createObjectURL(new Blob([text], { type }));
+  }
+
+  async function save(figure, format) {
+    const link = document.createElement("a");
+    link.href = await content(figure, format);
+    link.download = `${figure.key}.${format}`;
+    link.click();
+    if (link.href.startsWith("blob:")) setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  }
+
+  for (const button of document.querySelectorAll("button[data-figure]")) {
+    const figure = figures.find((each) => each.key === button.dataset.figure);
+    button.addEventListener("click", () => save(figure, button.dataset.format));
+  }
+
+  themeButton.addEventListener("click", () => {
+    choice = { system: "light", light: "dark", dark: "system" }[choice];
+    if (choice === "system") delete root.dataset.theme;
+    else root.dataset.theme = choice;
+    themeButton.textContent = `Theme: ${choice}`;
+    drawAll();
+  });
+  system.addEventListener("change", () => choice === "system" && drawAll());
+  drawAll();
+})();

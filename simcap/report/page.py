@@ -1,0 +1,116 @@
+"""`report.html`: one self-contained page that answers how much, what breaks first, and how sure we are.
+
+Enters: a finished `Run` and the versions of what made it. Leaves: HTML text that opens offline; its content policy forbids
+every request. The same run and versions give the same bytes. Text from files is escaped by the template engine, and
+JSON inside the page has no character that could end its script element. Figures in `<data value>` are exact.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from profiles.errors import SimcapError
+from sim.result import InputOrigin, Point, Result
+from simcap.report import words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from simcap.report.figures import Figure
+    from simcap.rundir import Run
+
+MAX_BYTES = 3_000_000
+
+
+def render(run: Run, versions: Mapping[str, str]) -> str:
+    """The page; SimcapError should it grow beyond 3 MB."""
+    import jinja2
+
+    from simcap.report import figures
+
+    result = run.result
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "ms": lambda seconds: words.number(None if seconds is None else seconds * 1000),
+        "number": words.number,
+        "percent": words.percent,
+        "resource": words.resource,
+        "size": words.size,
+    }
+    drawn = figures.figures(result)
+    doubts = numbered_doubts(result.inputs)
+    html = environment.from_string(_part("page.html.j2")).render(
+        run=run,
+        result=result,
+        words=words,
+        figures=drawn,
+        detail_points=detail_points(result),
+        doubts=doubts,
+        safe_url=safe_url,
+        versions=versions,
+        style=_part("style.css"),
+        script=_part("page.js"),
+        vega=_vega(),
+        data=_script_json(_data(drawn)),
+    )
+    if len(html.encode()) > MAX_BYTES:
+        raise SimcapError(
+            f"report.html would have {len(html.encode())} bytes, more than {MAX_BYTES}; use fewer load points"
+        )
+    return html
+
+
+def detail_points(result: Result) -> list[Point]:
+    """The loads whose signals and classes are told apart: the last that passed, and the first that did not."""
+    passed = next((p for p in result.points if p.load == result.capacity.lo), None)
+    broken = next((p for p in result.points if p.verdict != "pass"), None)
+    return [point for point in (passed, broken) if point is not None]
+
+
+def numbered_doubts(inputs: tuple[InputOrigin, ...]) -> dict[str, int]:
+    """Each distinct doubt and its number, in order of first appearance; many inputs share one."""
+    texts = dict.fromkeys(entry.doubt for entry in inputs if entry.doubt)
+    return {text: number for number, text in enumerate(texts, start=1)}
+
+
+def safe_url(url: str | None) -> str | None:
+    """The address if a reader may follow it (http or https); None for everything else, scripts above all."""
+    return url if url and url.lower().startswith(("https://", "http://")) else None
+
+
+def _data(drawn: list[Figure]) -> dict[str, Any]:
+    from simcap.report import theme
+
+    return {
+        "themes": {"light": theme.config("light"), "dark": theme.config("dark")},
+        "figures": [{"key": f.key, "title": f.title, "spec": f.spec, "rows": f.rows} for f in drawn],
+    }
+
+
+def _script_json(data: Any) -> str:
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _vega() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script, from vl-convert: nothing is fetched."""
+    import vl_convert
+
+    from simcap.report.plots import vega_lite_version
+
+    bundle: str = vl_convert.javascript_bundle(vl_version=vega_lite_version())
+    return bundle.replace("</script", "<\\/script")
+
+
+def _part(name: str) -> str:
+    return resources.files("simcap.report").joinpath(name).read_text(encoding="utf-8")

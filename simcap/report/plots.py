@@ -1,0 +1,36 @@
+"""The figures of a report as files: `<key>.png` and `<key>.svg`, light theme, for slides and documents.
+
+Enters: a `Result` and a directory. Leaves: files of 760 x 300 (PNG at twice that); the same result gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sim.result import Result
+
+WIDTH = 760
+
+
+def vega_lite_version() -> str:
+    """The Vega-Lite version that the specifications are written in, as vl-convert names it (`6.4`)."""
+    import altair as alt
+
+    return ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+
+
+def save_all(result: Result, directory: Path) -> None:
+    """Write every figure of the result."""
+    import vl_convert
+
+    from simcap.report import figures, theme
+
+    directory.mkdir()
+    for figure in figures.figures(result):
+        spec: dict[str, Any] = figure.spec | {"width": WIDTH, "config": theme.config("light")}
+        version = vega_lite_version()
+        svg: str = vl_convert.vegalite_to_svg(spec, vl_version=version)
+        png: bytes = vl_convert.vegalite_to_png(spec, vl_version=version, scale=2.0)
+        (directory / f"{figure.key}.svg").write_text(svg, encoding="utf-8")
+        (directory / f"{figure.key}.png").write_bytes(png)
