@@ -47,7 +47,8 @@ class Figure(Strict):
 
 
 class Law(Strict):
-    """A distribution of seconds as quantiles. `n` counts the samples behind it (0 for what nobody measured).
+    """A distribution of seconds as quantiles. `n` counts the samples behind it (0 for what nobody measured);
+    `median_lo` and `median_hi` bound the median at 95 % where that is known.
 
     `origin` speaks for the location, `spread_origin` for the shape around it: a published median with a spread that we
     assumed has `published` and `assumed`.
@@ -58,6 +59,8 @@ class Law(Strict):
     n: Annotated[int, Field(ge=0)]
     origin: Origin
     spread_origin: Origin
+    median_lo: Seconds | None = None
+    median_hi: Seconds | None = None
     source: str | None = None
     doubt: str | None = None
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 
-from profiles.document import nearest
-from profiles.errors import InputError
+from profiles.errors import InputError, nearest
 from profiles.schema import Task
 
 

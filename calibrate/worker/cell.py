@@ -20,7 +20,7 @@ from .ownership import ownership
 from .sampling import exponential_gaps, sample
 from .session import create, feed
 
-MEMORY_RUNS = 3
+MEMORY_RUNS = 2
 
 
 def measure(job: Dict[str, Any], send: Callable[[Dict[str, Any]], None]) -> None:

@@ -1,0 +1,92 @@
+"""From a matrix to cells, and from cells to an order of visits.
+
+A cell is keyed by a digest of everything that defines it, so that what a journal holds can be matched with what is
+asked for. Order is random within a block, so that drift of the machine is not read as an effect of tokens or model;
+the sentinel, one fixed cell, is visited again and again between them, so that the drift itself is seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from calibrate.artifacts import Artifact
+from profiles.schema import ProviderName
+
+SENTINEL_EVERY = 5
+"""Cells between two looks at the sentinel."""
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """One measurement point. threads: intra-op threads of the session."""
+
+    model: str
+    artifact: str
+    digest: str
+    provider: ProviderName
+    threads: int
+    tokens: int
+    batch: int
+
+    @property
+    def key(self) -> str:
+        text = json.dumps(asdict(self), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def label(self) -> str:
+        return f"{self.model} {self.artifact} on {self.provider}, {self.tokens} tokens, batch {self.batch}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One visit to make."""
+
+    cell: PlannedCell
+    role: Literal["cell", "sentinel"]
+
+
+def cells_of(
+    artifacts: Sequence[Artifact],
+    providers: Sequence[ProviderName],
+    tokens: Sequence[int],
+    batches: Sequence[int],
+    threads: int,
+) -> list[PlannedCell]:
+    """Every combination, in reading order."""
+    return [
+        PlannedCell(a.model, a.artifact, a.digest, provider, threads, t, b)
+        for a in artifacts
+        for provider in providers
+        for b in batches
+        for t in tokens
+    ]
+
+
+def sentinel_of(cells: Sequence[PlannedCell]) -> PlannedCell:
+    """The cheapest cell of the first model: looked at often, it must cost little."""
+    own = [c for c in cells if c.model == cells[0].model]
+    return min(own, key=lambda c: (c.tokens * c.batch, c.key))
+
+
+def block(cells: Sequence[PlannedCell], sentinel: PlannedCell, seed: int, number: int) -> list[Step]:
+    """The cells in random order with the sentinel first, last and after every SENTINEL_EVERY of them."""
+    order = list(cells)
+    random.Random(f"{seed}/{number}").shuffle(order)  # noqa: S311 - an order of measurement is no secret
+    look = Step(sentinel, "sentinel")
+    steps = [look]
+    for place, cell in enumerate(order, start=1):
+        steps.append(Step(cell, "cell"))
+        if place % SENTINEL_EVERY == 0 and place < len(order):
+            steps.append(look)
+    return [*steps, look]
+
+
+def weight_of(cell: PlannedCell, size_bytes: int) -> float:
+    """What the time of one inference grows with: tokens x batch x weights. Only ratios matter."""
+    return float(cell.tokens * cell.batch * size_bytes)

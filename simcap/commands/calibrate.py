@@ -1,0 +1,198 @@
+"""`simcap calibrate`: measure models on this machine and write a profile.
+
+Enters: flags. Leaves: the profile's file and, on stdout, a table of what was measured. Exit code 4 when the profile was
+written but some cells could not be measured. Errors are raised for `simcap.cli` to print.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from profiles.errors import FindingError, InputError, SimcapError, nearest
+
+if TYPE_CHECKING:
+    from calibrate.artifacts import OwnModel
+    from calibrate.request import Finished, Request
+    from calibrate.run import Progress, Rules
+    from profiles.schema import Entry
+
+FULL = {"models": "mmbert32k-intent,mmbert32k-jailbreak,mmbert32k-pii", "budget": "10m"}
+QUICK = {"models": "mmbert-mini-intent,mmbert-mini-jailbreak,mmbert-mini-pii", "budget": "36"}
+TOKENS = "32,64,128,256,512"
+SECONDS_OF = {"s": 1, "m": 60, "h": 3600}
+
+
+class StoppedError(SimcapError):
+    """The person at the terminal stopped the run; what was measured waits in the journal."""
+
+    exit_code = 5
+
+
+def calibrate(
+    gpu: Annotated[str, typer.Option(help="Device of the hardware catalog; this machine's processor is `cpu`.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Three mini models, under a minute.")] = False,
+    models: Annotated[str | None, typer.Option(metavar="A,B", help="Models of the zoo.")] = None,
+    model: Annotated[list[str] | None, typer.Option(metavar="NAME=FILE.onnx", help="Your own. Repeatable.")] = None,
+    tokens: Annotated[str, typer.Option(metavar="N,N", help="Token counts.")] = TOKENS,
+    batch: Annotated[str, typer.Option(metavar="N,N", help="Batch sizes.")] = "1",
+    providers: Annotated[str, typer.Option(metavar="A,B", help="Execution providers.")] = "cpu",
+    threads: Annotated[int | None, typer.Option(min=1, help="Of a session. [default: all cores]")] = None,
+    budget: Annotated[str | None, typer.Option(metavar="TIME", help="As 90, 20m or 2h. [default: 10m]")] = None,
+    cell_limit: Annotated[str, typer.Option(metavar="TIME", help="A cell that takes longer is given up.")] = "10m",
+    cadence: Annotated[str, typer.Option(metavar="A,B", help="tight: back to back; paced: idle gaps.")] = "tight,paced",
+    out: Annotated[Path, typer.Option(help="The profile to write.")] = Path("cpu.profile.json"),
+    cache: Annotated[Path | None, typer.Option(help="For built models. [default: ~/.cache/simcap]")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of weights, token ids, gaps and order.")] = 1,
+) -> None:
+    """Measure models on this machine and write a profile. A stopped run goes on where it was."""
+    from calibrate.launch import WorkerLauncher
+    from calibrate.machine import available_cores
+    from calibrate.model_zoo.cache import cache_directory
+    from calibrate.request import Request, carry_out, check_device
+    from profiles.hardware import catalog
+
+    check_device(gpu, list(catalog()))
+    preset = QUICK if quick else FULL
+    zoo = models if models is not None else "" if model else preset["models"]
+    request = Request(
+        models=_words(zoo),
+        own=_own(model or []),
+        providers=_words(providers),
+        tokens=_counts("--tokens", tokens),
+        batches=_counts("--batch", batch),
+        threads=threads or available_cores(),
+        rules=_rules(budget or preset["budget"], cell_limit, cadence, quick),
+        seed=seed,
+        cache=cache_directory(cache),
+        out=out,
+    )
+    with _progress() as report:
+        finished = _until_stopped(lambda: carry_out(request, WorkerLauncher(), report))
+    _say(request, finished)
+
+
+def _until_stopped(work: Callable[[], Finished]) -> Finished:
+    try:
+        return work()
+    except KeyboardInterrupt:
+        raise StoppedError(
+            "stopped; the cells measured so far are kept, and the same command goes on from there"
+        ) from None
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _own(arguments: Sequence[str]) -> list[OwnModel]:
+    from calibrate.artifacts import parse_own
+
+    return [parse_own(argument) for argument in arguments]
+
+
+def _counts(flag: str, text: str) -> list[int]:
+    """Positive whole numbers, each once, increasing."""
+    words = _words(text)
+    if not words or not all(w.isascii() and w.isdigit() and 0 < int(w) <= 1_000_000 for w in words):
+        raise InputError(
+            f"{flag} {text!r}: expected whole numbers of at least 1, separated by commas, as in 32,128,512"
+        )
+    return sorted({int(w) for w in words})
+
+
+def seconds_of(flag: str, text: str) -> float:
+    """`90`, `90s`, `20m`, `2h` in seconds."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in SECONDS_OF else (text, "s")
+    try:
+        value = float(number) * SECONDS_OF[unit]
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise InputError(f"{flag} {text!r}: expected a time above zero, as in 90, 90s, 20m or 2h")
+    return value
+
+
+def _rules(budget: str, cell_limit: str, cadence: str, quick: bool) -> Rules:
+    from calibrate.run import CadenceName, Rules
+
+    known: dict[str, CadenceName] = {"tight": "tight", "paced": "paced"}
+    wanted = _words(cadence)
+    for name in wanted:
+        if name not in known:
+            raise InputError(f"--cadence: no cadence {name!r}; {nearest(name, known)}")
+    if not wanted:
+        raise InputError(f"--cadence {cadence!r}: name tight, paced, or both")
+    return Rules(
+        budget_s=seconds_of("--budget", budget),
+        cell_limit_s=seconds_of("--cell-limit", cell_limit),
+        cadences=tuple(c for name, c in known.items() if name in wanted),
+        loads=2 if quick else 3,
+        at_least=6 if quick else 10,  # six are the fewest that give the median an interval
+    )
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Progress], None]]:
+    """A line with cells done and time left; nothing without a terminal."""
+    from rich import progress as rich
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    columns = (rich.BarColumn(), rich.MofNCompleteColumn(), rich.TextColumn("{task.description}", markup=False))
+    with rich.Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+
+        def report(now: Progress) -> None:
+            minutes, seconds = divmod(round(now.left_s), 60)
+            bar.update(
+                task, completed=now.done, total=now.total, description=f"{minutes}:{seconds:02d} left  {now.doing}"
+            )
+
+        yield report
+
+
+def _say(request: Request, finished: Finished) -> None:
+    from simcap.screen import print_table
+
+    if finished.resumed:
+        typer.echo(f"went on from {finished.resumed} visits of an interrupted run")
+    for entry in finished.profile.entries:
+        typer.echo(f"{entry.key}{_ran(entry)}")
+        columns = ("tokens", "batch", "cadence", "p50 ms", "95 % of p50", "p95 ms", "p99 ms", "n")
+        print_table(columns, _rows(entry), right=[c for c in columns if c != "cadence"])
+    if finished.drift is not None:
+        typer.echo(finished.drift.told())
+    typer.echo(f"profile: {request.out}")
+    if finished.failures:
+        listed = "\n".join(finished.failures)
+        raise FindingError(f"{request.out} was written, but {len(finished.failures)} visits brought nothing:\n{listed}")
+
+
+def _ran(entry: Entry) -> str:
+    if entry.ownership is None:
+        return ""
+    nodes = ", ".join(f"{count} on {name}" for name, count in entry.ownership.nodes.items())
+    return f": {entry.ownership.verdict}, nodes {nodes}"
+
+
+def _rows(entry: Entry) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for surface in (entry.service, entry.paced_service):
+        for cell in surface.cells if surface else ():
+            p50, p95, p99 = (_ms(float(cell.law().ppf(q))) for q in (0.5, 0.95, 0.99))
+            interval = f"{_ms(cell.median_lo)} to {_ms(cell.median_hi)}" if cell.median_lo and cell.median_hi else "?"
+            where = (str(cell.tokens), str(cell.batch), surface.cadence if surface else "")
+            rows.append((*where, p50, interval, p95, p99, str(cell.n)))
+    return rows
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.2f}"
