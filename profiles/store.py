@@ -12,7 +12,7 @@ import tempfile
 from importlib import resources
 from pathlib import Path
 
-from profiles.document import load_json, nearest
+from profiles.document import exists, load_json, nearest
 from profiles.errors import InputError
 from profiles.schema import Profile
 
@@ -27,7 +27,7 @@ def shipped_names() -> list[str]:
 def locate(name_or_path: str) -> Path:
     """The file behind a shipped name or a path; InputError with the nearest shipped name otherwise."""
     path = Path(name_or_path)
-    if path.exists():
+    if exists(path):
         return path
     if name_or_path in shipped_names():
         return SHIPPED / f"{name_or_path}.profile.json"

@@ -65,6 +65,10 @@ class ServiceSurface:
                 f"inside the range (tokens.min/max, max_tokens, buckets)"
             )
 
+    def check_batch(self, batch: int) -> None:
+        """Raise InputError unless this batch size can be answered."""
+        self._batch_neighbours(batch)
+
     def _batch_neighbours(self, batch: int) -> tuple[int, int]:
         if batch < self.batches[0] or batch > self.batches[-1]:
             known = ", ".join(map(str, self.batches))

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from profiles.document import load_yaml, nearest
+from profiles.document import exists, line_in, load_yaml, nearest
 from profiles.errors import InputError
 from profiles.schema import Entry, Profile
+from scenarios.node import Choice, Signal
 from scenarios.schema import Scenario
 
 SHIPPED = Path(str(resources.files("scenarios")))
@@ -25,7 +26,7 @@ def shipped_names() -> list[str]:
 def locate(name_or_path: str) -> Path:
     """The file behind a path, a shipped name, or `scenarios/NAME.yaml` from anywhere."""
     path = Path(name_or_path)
-    if path.exists():
+    if exists(path):
         return path
     if name_or_path in shipped_names():
         return SHIPPED / f"{name_or_path}.yaml"
@@ -41,24 +42,38 @@ def load(name_or_path: str, overrides: Sequence[str] = ()) -> Scenario:
     return load_yaml(locate(name_or_path), Scenario, overrides)
 
 
-def bind(scenario: Scenario, profile: Profile) -> dict[str, Entry]:
-    """The profile entry of each signal, after checking that every length the scenario can draw is calibrated."""
-    entries: dict[str, Entry] = {}
+Bound = dict[str, dict[tuple[str, str], Entry]]
+"""signal -> (provider, artifact) -> profile entry, in the signal's provider order."""
+
+
+def bind(scenario: Scenario, profile: Profile) -> Bound:
+    """The profile entries of each signal, after checking that every length the scenario can draw is calibrated."""
+    bound: Bound = {}
     for name, signal in scenario.signals.items():
+        kinds = [kind for kind in scenario.classes.values() if kind.signals == "all" or name in kind.signals]
+        ranges = [signal.processed_range(*kind.tokens.support) for kind in kinds]
         try:
-            entry = profile.entry(signal.model, signal.artifact, signal.provider)
-            surface, occupancy = entry.surface(signal.cadence), entry.occupancy_curve()
-            for kind in scenario.classes.values():
-                if kind.signals == "all" or name in kind.signals:
-                    lo, hi = signal.processed_range(*kind.tokens.support)
-                    surface.check(lo, hi)
-                    occupancy.at([lo, hi])
+            entries = {
+                (choice.provider, choice.artifact): profile.entry(signal.model, choice.artifact, choice.provider)
+                for choice in signal.choices
+            }
+            for choice in signal.choices:
+                _check_lengths(entries[choice.provider, choice.artifact], signal, choice, ranges)
         except InputError as error:
             raise InputError(f"signals.{name}: {error}") from None
-        entries[name] = entry
+        bound[name] = entries
     if scenario.router.cpu == "from_profile" and profile.router is None:
         raise InputError(
             f"router.cpu: from_profile, but profile {profile.name} has no router figures; "
             "give router.cpu.base_s and router.cpu.per_token_s"
         )
-    return entries
+    return bound
+
+
+def _check_lengths(entry: Entry, signal: Signal, choice: Choice, ranges: list[tuple[int, int]]) -> None:
+    surface, occupancy = entry.surface(choice.cadence), entry.occupancy_curve()
+    if signal.batching:
+        surface.check_batch(signal.batching.max_batch)
+    for lo, hi in ranges:
+        surface.check(lo, hi)
+        occupancy.at([lo, hi])
