@@ -126,8 +126,10 @@ def _figure(figure: Figure) -> str:
 
 
 def _print_sources(profile: Profile) -> None:
+    from simcap import screen
+
     for source in profile.sources.values():
-        typer.echo(f"source [{source.trust or '-'}] {source.date or 'undated'}: {source.title}")
+        screen.print_wrapped(f"source [{source.trust or '-'}] {source.date or 'undated'}: {source.title}")
         if source.url:
             typer.echo(f"       {source.url}")
 
