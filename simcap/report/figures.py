@@ -12,10 +12,9 @@ from typing import Any
 import altair as alt
 
 from sim.result import Result
-from simcap.report import frames, words
+from simcap.report import frames, marks, words
 
-HEIGHT = 300
-WIDE = 20.0  # a ratio of largest to smallest from which an axis is logarithmic
+VERDICTS = ["pass", "indeterminate", "fail"]
 
 
 @dataclass(frozen=True)
@@ -32,89 +31,18 @@ class Figure:
 
 def figures(result: Result) -> list[Figure]:
     """All figures of the report, in reading order."""
-    makers = (latency, attainment, utilisation, parts, shares, throughput, histogram)
+    makers = (latency, attainment, throughput, utilisation, parts, shares, histogram)
     return [make(result) for make in makers]
-
-
-def _loads(result: Result) -> alt.X:
-    loads = [point.load for point in result.points]
-    kind = "log" if loads[-1] / loads[0] >= WIDE else "linear"
-    axis = alt.Axis(values=loads, labelOverlap="greedy") if kind == "log" else alt.Axis(tickCount=8)
-    scale = alt.Scale(type=kind, zero=False, nice=False, padding=16)
-    return alt.X("load:Q", title=words.load_title(result.capacity.load_kind), scale=scale, axis=axis)
-
-
-def _data(rows: frames.Rows) -> alt.InlineData:
-    return alt.InlineData(values=rows)
-
-
-def _spec(chart: alt.LayerChart | alt.Chart) -> dict[str, Any]:
-    spec: dict[str, Any] = chart.properties(width="container", height=HEIGHT).to_dict()
-    spec.pop("config", None)
-    return spec
-
-
-def _rule_at(axis: str, value: float, style: str) -> alt.Chart:
-    channel = alt.Y("at:Q") if axis == "y" else alt.X("at:Q")
-    return alt.Chart(_data([{"at": value}])).mark_rule(style=style).encode(channel)
-
-
-def _slo_label(value: float, text: str) -> alt.Chart:
-    mark = alt.Chart(_data([{"at": value, "text": text}])).mark_text(style="slo-label", align="left", dx=4, dy=-6)
-    return mark.encode(alt.Y("at:Q"), alt.XValue(0), alt.Text("text:N"))
-
-
-def _capacity_band(result: Result) -> list[alt.Chart]:
-    """The loads between which capacity lies, as a shaded strip; nothing where no such strip is known."""
-    lo, hi = result.capacity.lo, result.capacity.hi
-    if lo is None or hi is None:
-        return []
-    strip = alt.Chart(_data([{"load": lo, "to": hi}])).mark_rect(style="capacity")
-    return [strip.encode(_loads(result), alt.X2("to:Q"))]
-
-
-def _hover(result: Result) -> alt.Chart:
-    """A vertical rule at the load nearest to the pointer, with all that is known there."""
-    near = alt.selection_point(
-        name="near", nearest=True, on="pointermove", clear="pointerout", fields=["load"], empty=False
-    )
-    tips = [alt.Tooltip("load:Q", title=words.load_title(result.capacity.load_kind))]
-    tips += [alt.Tooltip(f"{name}:N", title=f"{name} (ms)") for name in frames.PERCENTILES]
-    tips += [
-        alt.Tooltip("within_slo:N", title="within SLO"),
-        alt.Tooltip("bottleneck:N", title="bottleneck"),
-        alt.Tooltip("verdict:N", title="verdict"),
-    ]
-    shown = alt.when(near).then(alt.value(0.6)).otherwise(alt.value(0.0))
-    rule = alt.Chart(_data(frames.summary(result))).mark_rule(style="hover")
-    return rule.encode(_loads(result), opacity=shown, tooltip=tips).add_params(near)
-
-
-def _lines(rows: frames.Rows, result: Result, value: str, series: str, y: alt.Y, colour: alt.Color) -> list[alt.Chart]:
-    """A line with points for each series and its 95 % band."""
-    base = alt.Chart(_data(rows)).encode(_loads(result), colour)
-    tips = [
-        alt.Tooltip("load:Q", title=words.load_title(result.capacity.load_kind)),
-        alt.Tooltip(f"{series}:N"),
-        alt.Tooltip(f"{value}:Q", format=".4~g"),
-        alt.Tooltip(f"{value}_lo:Q", format=".4~g", title="95 % from"),
-        alt.Tooltip(f"{value}_hi:Q", format=".4~g", title="to"),
-    ]
-    band = base.mark_area(style="band").encode(alt.Y(f"{value}_lo:Q"), alt.Y2(f"{value}_hi:Q"))
-    return [band, base.mark_line().encode(y), base.mark_point(style="dot").encode(y, tooltip=tips)]
 
 
 def latency(result: Result) -> Figure:
     rows = frames.latency(result)
     values = [row["latency_ms"] for row in rows]
-    log = min(values) > 0 and max(values) / min(values) >= WIDE
-    scale = alt.Scale(type="log", nice=True) if log else alt.Scale(zero=True)
-    title = "latency (ms, log scale)" if log else "latency (ms)"
-    y = alt.Y("latency_ms:Q", title=title, scale=scale, axis=alt.Axis(tickCount=6))
+    y = marks.latency_axis([*values, result.slo.latency_s * 1000])
     colour = alt.Color("percentile:O", sort=list(frames.PERCENTILES), legend=alt.Legend(title=None, orient="top"))
     slo = result.slo.latency_s * 1000
-    layers = [*_capacity_band(result), *_lines(rows, result, "latency_ms", "percentile", y, colour)]
-    layers += [_rule_at("y", slo, "slo"), _slo_label(slo, f"SLO {words.number(slo)} ms"), _hover(result)]
+    layers = [*marks.capacity_band(result), *marks.lines(rows, result, "latency_ms", "percentile", y, colour)]
+    layers += [marks.rule_at("y", slo, "slo"), marks.slo_label(slo, f"SLO {words.number(slo)} ms"), marks.hover(result)]
     return Figure(
         "latency",
         "Latency against load",
@@ -122,7 +50,7 @@ def latency(result: Result) -> Figure:
         "replications. Dashed line: the SLO's limit. Shaded: capacity lies in this range of loads.",
         f"Line chart of latency percentiles at {len(result.points)} loads. {result.capacity.sentence}",
         rows,
-        _spec(alt.layer(*layers)),
+        marks.spec(alt.layer(*layers)),
     )
 
 
@@ -130,12 +58,16 @@ def attainment(result: Result) -> Figure:
     rows = frames.attainment(result)
     promised = 100 * result.slo.attainment
     y = alt.Y("within_slo_pct:Q", title="requests within the SLO (%)", scale=alt.Scale(zero=False, nice=True))
-    base = alt.Chart(_data(rows)).encode(_loads(result))
+    base = alt.Chart(marks.data(rows)).encode(marks.loads(result))
     band = base.mark_area(style="band").encode(alt.Y("within_slo_pct_lo:Q"), alt.Y2("within_slo_pct_hi:Q"))
-    shape = alt.Shape("verdict:N", legend=alt.Legend(title=None, orient="top"))
+    shape = alt.Shape("verdict:N", scale=alt.Scale(domain=VERDICTS), legend=alt.Legend(title=None, orient="top"))
     dots = base.mark_point(style="dot", size=70).encode(y, shape)
-    layers = [*_capacity_band(result), band, base.mark_line().encode(y), dots]
-    layers += [_rule_at("y", promised, "slo"), _slo_label(promised, f"promised {promised:g} %"), _hover(result)]
+    layers = [*marks.capacity_band(result), band, base.mark_line().encode(y), dots]
+    layers += [
+        marks.rule_at("y", promised, "slo"),
+        marks.slo_label(promised, f"promised {promised:g} %", dy=14),
+        marks.hover(result),
+    ]
     return Figure(
         "attainment",
         "The promise kept",
@@ -143,16 +75,19 @@ def attainment(result: Result) -> Figure:
         "when the whole interval is below it or the queue grows without end, and is indeterminate otherwise.",
         "Line chart of the share of requests within the SLO at each load, with the promised share.",
         rows,
-        _spec(alt.layer(*layers)),
+        marks.spec(alt.layer(*layers)),
     )
 
 
 def utilisation(result: Result) -> Figure:
     rows = frames.utilisation(result)
     names = [words.resource(key) for key in frames.busiest(result)]
-    colour = alt.Color("resource:N", sort=names, scale=alt.Scale(domain=names), legend=_legend())
+    colour = alt.Color("resource:N", sort=names, scale=alt.Scale(domain=names), legend=marks.legend())
     y = alt.Y("utilisation_pct:Q", title="utilisation (%)", scale=alt.Scale(domainMin=0, domainMax=100))
-    layers = [*_capacity_band(result), *_lines(rows, result, "utilisation_pct", "resource", y, colour)]
+    lines = marks.lines(rows, result, "utilisation_pct", "resource", y, colour)
+    dashed = alt.StrokeDash("resource:N", sort=names, scale=alt.Scale(domain=names), legend=marks.legend())
+    lines[1] = lines[1].encode(dashed)  # resources that are equally busy lie on one line: dashes show the one below
+    layers = [*marks.capacity_band(result), *lines]
     hidden = len({key for p in result.points for key in p.utilisation}) - len(names)
     rest = f" {hidden} less busy resources are not drawn." if hidden else ""
     return Figure(
@@ -161,31 +96,25 @@ def utilisation(result: Result) -> Figure:
         f"What nears 100 % first sets the capacity; the distance to 100 % is the headroom.{rest}",
         f"Line chart of utilisation by load for {', '.join(names)}. Closest to full: {names[0]}.",
         rows,
-        _spec(alt.layer(*layers)),
+        marks.spec(alt.layer(*layers)),
     )
-
-
-def _legend() -> alt.Legend:
-    return alt.Legend(title=None, orient="top", columns=4, labelLimit=240)
 
 
 def _bars(result: Result, value: str, title: str) -> dict[str, Any]:
     rows = frames.parts(result)
     names = list(dict.fromkeys(row["part"] for row in rows))
-    colour = alt.Color("part:N", sort=names, scale=alt.Scale(domain=names), legend=_legend())
+    colour = alt.Color("part:N", sort=names, scale=alt.Scale(domain=names), legend=marks.legend())
     x = alt.X("load:O", title=words.load_title(result.capacity.load_kind), axis=alt.Axis(labelAngle=0))
+    top = alt.Scale(domainMax=100) if value == "share_pct" else alt.Scale()
+    y = alt.Y(f"{value}:Q", title=title, stack="zero", scale=top)
     tips = [
         alt.Tooltip("load:Q"),
         alt.Tooltip("part:N"),
         alt.Tooltip("mean_ms:Q", format=".4~g", title="mean (ms)"),
         alt.Tooltip("share_pct:Q", format=".3~g", title="share (%)"),
     ]
-    bars = (
-        alt.Chart(_data(rows))
-        .mark_bar()
-        .encode(x, alt.Y(f"{value}:Q", title=title, stack="zero"), colour, order=alt.Order("order:Q"), tooltip=tips)
-    )
-    return _spec(bars)
+    bars = alt.Chart(marks.data(rows)).mark_bar().encode(x, y, colour, order=alt.Order("order:Q"), tooltip=tips)
+    return marks.spec(bars)
 
 
 def parts(result: Result) -> Figure:
@@ -214,11 +143,11 @@ def throughput(result: Result) -> Figure:
     rows = frames.throughput(result)
     y = alt.Y("rate_rps:Q", title="answers (requests/s)", scale=alt.Scale(domainMin=0))
     names = ["answered", "answered within the SLO"]
-    colour = alt.Color("kind:N", sort=names, scale=alt.Scale(domain=names), legend=_legend())
-    layers = [*_capacity_band(result), *_lines(rows, result, "rate_rps", "kind", y, colour)]
+    colour = alt.Color("kind:N", sort=names, scale=alt.Scale(domain=names), legend=marks.legend())
+    layers = [*marks.capacity_band(result), *marks.lines(rows, result, "rate_rps", "kind", y, colour)]
     if result.capacity.load_kind == "rps":
         ends = [{"load": p.load, "rate_rps": p.load} for p in (result.points[0], result.points[-1])]
-        offered = alt.Chart(_data(ends)).mark_line(style="offered").encode(_loads(result), y)
+        offered = alt.Chart(marks.data(ends)).mark_line(style="offered").encode(marks.loads(result), y)
         layers.append(offered)
     return Figure(
         "throughput",
@@ -229,7 +158,7 @@ def throughput(result: Result) -> Figure:
         else "Requests answered a second, and those answered in time.",
         "Line chart of throughput and goodput by load.",
         rows,
-        _spec(alt.layer(*layers)),
+        marks.spec(alt.layer(*layers)),
     )
 
 
@@ -243,12 +172,13 @@ def histogram(result: Result) -> Figure:
     )
     x = alt.X("from_ms:Q", title="latency (ms, log scale)", scale=alt.Scale(type="log", nice=False))
     bars = (
-        alt.Chart(_data(rows))
+        alt.Chart(marks.data(rows))
         .mark_bar(style="histogram")
         .encode(
             x,
             alt.X2("to_ms:Q"),
             alt.Y("share_pct:Q", title="share of requests (%)"),
+            y2=alt.datum(0),
             tooltip=[
                 alt.Tooltip("from_ms:Q", format=".4~g", title="from (ms)"),
                 alt.Tooltip("to_ms:Q", format=".4~g", title="to (ms)"),
@@ -265,5 +195,5 @@ def histogram(result: Result) -> Figure:
         f"Shown first: {frames.shown_load(result):g} {unit}.",
         f"Histogram of latency at {frames.shown_load(result):g} {unit}, on a logarithmic axis.",
         rows,
-        _spec(alt.layer(bars, _rule_at("x", result.slo.latency_s * 1000, "slo"))),
+        marks.spec(alt.layer(bars, marks.rule_at("x", result.slo.latency_s * 1000, "slo"))),
     )

@@ -6,6 +6,8 @@ key (`_ms`, `_pct`). Charts draw these rows, readers download them as CSV, and t
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
 from typing import Any
 
 from sim.result import TIME_PARTS, Interval, Point, Result
@@ -32,13 +34,15 @@ def latency(result: Result) -> Rows:
     ]
 
 
-def summary(result: Result) -> Rows:
-    """One row a load point, worded for a tooltip."""
+def summary(result: Result, *, log: bool) -> Rows:
+    """One row a load point, worded for a tooltip; strip_from and strip_to are the middles to its neighbours."""
+    loads = [point.load for point in result.points]
+    middles = [math.sqrt(a * b) if log else (a + b) / 2 for a, b in pairwise(loads)]
     rows = []
-    for point in result.points:
+    for point, start, end in zip(result.points, [loads[0], *middles], [*middles, loads[-1]], strict=True):
         said = {name: words.milliseconds(point.latency_s[name]) for name in PERCENTILES}
         rows.append(
-            {"load": point.load, **said}
+            {"load": point.load, "strip_from": start, "strip_to": end, **said}
             | {
                 "within_slo": words.percent_interval(point.slo_attainment) + " %",
                 "bottleneck": words.resource(point.bottleneck),

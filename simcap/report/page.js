@@ -10,6 +10,8 @@
 
   const mode = () => (choice === "system" ? (system.matches ? "dark" : "light") : choice);
 
+  const legendColumns = (width) => (width < 420 ? 1 : width < 760 ? 2 : 4);
+
   async function draw(figure) {
     const place = document.getElementById(`chart-${figure.key}`);
     const now = mode();
@@ -18,7 +20,7 @@
       const shown = await vegaEmbed(place, figure.spec, {
         actions: false,
         renderer: "svg",
-        config: themes[now],
+        config: { ...themes[now], legend: { ...themes[now].legend, columns: legendColumns(place.clientWidth) } },
         tooltip: { theme: now },
         bind: document.getElementById(`controls-${figure.key}`),
       });

@@ -7,6 +7,7 @@ JSON inside the page has no character that could end its script element. Figures
 
 from __future__ import annotations
 
+import itertools
 import json
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from simcap.rundir import Run
 
 MAX_BYTES = 3_000_000
+GLOBALS = "window.vegaEmbed = vegaEmbed;"
 
 
 def render(run: Run, versions: Mapping[str, str]) -> str:
@@ -54,6 +56,7 @@ def render(run: Run, versions: Mapping[str, str]) -> str:
         figures=drawn,
         detail_points=detail_points(result),
         doubts=doubts,
+        input_groups=grouped_inputs(result.inputs),
         safe_url=safe_url,
         versions=versions,
         style=_part("style.css"),
@@ -79,6 +82,12 @@ def numbered_doubts(inputs: tuple[InputOrigin, ...]) -> dict[str, int]:
     """Each distinct doubt and its number, in order of first appearance; many inputs share one."""
     texts = dict.fromkeys(entry.doubt for entry in inputs if entry.doubt)
     return {text: number for number, text in enumerate(texts, start=1)}
+
+
+def grouped_inputs(inputs: tuple[InputOrigin, ...]) -> list[list[InputOrigin]]:
+    """Neighbours that share origin, source and doubt, so that these stand once for all of them."""
+    same = itertools.groupby(inputs, key=lambda entry: (entry.origin, entry.source, entry.url, entry.doubt))
+    return [list(group) for _, group in same]
 
 
 def safe_url(url: str | None) -> str | None:
@@ -108,7 +117,7 @@ def _vega() -> str:
 
     from simcap.report.plots import vega_lite_version
 
-    bundle: str = vl_convert.javascript_bundle(vl_version=vega_lite_version())
+    bundle: str = vl_convert.javascript_bundle(GLOBALS, vl_version=vega_lite_version())
     return bundle.replace("</script", "<\\/script")
 
 

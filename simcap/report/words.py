@@ -73,7 +73,7 @@ def plus_minus(interval: Interval, scale: float = 1.0) -> str:
     if interval.mean is None:
         return ABSENT
     if half is None:
-        return short(interval.mean * scale)
+        return f"{short(interval.mean * scale)}±?"
     half *= scale
     spread = f"{half:.2g}" if half < 99.5 else short(half)
     return f"{short(interval.mean * scale)}±{spread}"
@@ -118,7 +118,8 @@ def bracket(capacity: Capacity) -> str:
     """The capacity as an interval of loads: `40 to 50 requests/s`."""
     unit = LOADS[capacity.load_kind][1]
     if capacity.lo is None:
-        return f"below {capacity.hi:g} {unit}" if capacity.hi is not None else "no load passed"
+        known = capacity.hi is not None
+        return f"below {capacity.hi:g} {unit}" if known else "not found: no load passed, none surely failed"
     if capacity.hi is None:
         return f"{capacity.lo:g} {unit} or more"
     return f"at least {capacity.lo:g}, less than {capacity.hi:g} {unit}"
