@@ -37,9 +37,17 @@ def problem_at(path: Sequence[str | int], message: str) -> PydanticCustomError:
 
 def explain_all(problems: Sequence[ErrorDetails], tree: Tree, overrides: Sequence[str]) -> str:
     """One line a problem, at most MOST of them."""
-    lines = list(dict.fromkeys(_explain(problem, tree, overrides) for problem in problems))
+    lines = list(
+        dict.fromkeys(_explain(problem, tree, overrides) for problem in problems if not _echo(problem, problems))
+    )
     rest = len(lines) - MOST
     return "\n".join(lines[:MOST] + ([f"{tree.label}: and {rest} more problems"] if rest > 0 else []))
+
+
+def _echo(problem: ErrorDetails, problems: Sequence[ErrorDetails]) -> bool:
+    """Pydantic calls a list too short when all of its items were refused; the refusals say enough."""
+    loc = problem["loc"]
+    return problem["type"] == "too_short" and any(p["loc"][: len(loc)] == loc and p["loc"] != loc for p in problems)
 
 
 def _explain(problem: ErrorDetails, tree: Tree, overrides: Sequence[str]) -> str:
