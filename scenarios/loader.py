@@ -46,8 +46,11 @@ Bound = dict[str, dict[tuple[str, str], Entry]]
 """signal -> (provider, artifact) -> profile entry, in the signal's provider order."""
 
 
-def bind(scenario: Scenario, profile: Profile) -> Bound:
-    """The profile entries of each signal, after checking that every length the scenario can draw is calibrated."""
+def bind(scenario: Scenario, profile: Profile, path: Path | None = None) -> Bound:
+    """The profile entries of each signal, after checking that every length the scenario can draw is calibrated.
+
+    `path`: the scenario's file, so that an error can name the line.
+    """
     bound: Bound = {}
     for name, signal in scenario.signals.items():
         kinds = [kind for kind in scenario.classes.values() if kind.signals == "all" or name in kind.signals]
@@ -60,11 +63,11 @@ def bind(scenario: Scenario, profile: Profile) -> Bound:
             for choice in signal.choices:
                 _check_lengths(entries[choice.provider, choice.artifact], signal, choice, ranges)
         except InputError as error:
-            raise InputError(f"signals.{name}: {error}") from None
+            raise InputError(f"{_where(path, 'signals', name)}: {error}") from None
         bound[name] = entries
     if scenario.router.cpu == "from_profile" and profile.router is None:
         raise InputError(
-            f"router.cpu: from_profile, but profile {profile.name} has no router figures; "
+            f"{_where(path, 'router', 'cpu')}: from_profile, but profile {profile.name} has no router figures; "
             "give router.cpu.base_s and router.cpu.per_token_s"
         )
     return bound
@@ -77,3 +80,8 @@ def _check_lengths(entry: Entry, signal: Signal, choice: Choice, ranges: list[tu
     for lo, hi in ranges:
         surface.check(lo, hi)
         occupancy.at([lo, hi])
+
+
+def _where(path: Path | None, *key: str) -> str:
+    name = ".".join(key)
+    return f"{line_in(path, key)}: {name}" if path else name
