@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from profiles.schema import Entry
 
 FULL = {"models": "mmbert32k-intent,mmbert32k-jailbreak,mmbert32k-pii", "budget": "10m"}
-QUICK = {"models": "mmbert-mini-intent,mmbert-mini-jailbreak,mmbert-mini-pii", "budget": "36"}
+QUICK = {"models": "mmbert-mini-intent,mmbert-mini-jailbreak,mmbert-mini-pii", "budget": "40"}
 TOKENS = "32,64,128,256,512"
 SECONDS_OF = {"s": 1, "m": 60, "h": 3600}
 
