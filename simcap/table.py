@@ -102,7 +102,7 @@ def _cell(value: float | str | bool | None) -> str:
 
 
 def curve_table(result: Result) -> Table:
-    """The curve for a terminal of 80 columns; `±` is half of the 95 % interval."""
+    """The curve for a terminal of 80 columns; `±` is half of the 95 % interval, `*` marks saturated loads."""
     from rich.table import Table
     from rich.text import Text
 
@@ -116,9 +116,25 @@ def curve_table(result: Result) -> Table:
         table.add_row(
             f"{point.load:g}",
             words.plus_minus(point.throughput_rps),
-            *(words.milliseconds(point.latency_s[name]) for name in ("p50", "p95", "p99")),
+            *(_latency(point, name) for name in ("p50", "p95", "p99")),
             words.percent_interval(point.slo_attainment),
             Text(words.resource(point.bottleneck)),
-            Text(VERDICT_WORDS[point.verdict], style=VERDICT_STYLES[point.verdict]),
+            Text(VERDICT_WORDS[point.verdict] + ("*" if point.saturated else ""), style=VERDICT_STYLES[point.verdict]),
         )
     return table
+
+
+def _latency(point: Point, name: str) -> str:
+    """In ms; without an interval where the queue grows without end, since it would bound the run and not the node."""
+    interval = point.latency_s[name]
+    if point.saturated and interval.mean is not None:
+        return words.short(interval.mean * 1000)
+    return words.milliseconds(interval)
+
+
+def legend(result: Result) -> str:
+    """What the marks of the table mean."""
+    text = f"± half a 95 % interval over {result.replications} replications. SLO: {words.promise(result)}."
+    if any(point.saturated for point in result.points):
+        text += " * saturated: the queue grows without end; latencies there only say how long the run was."
+    return text

@@ -119,11 +119,14 @@ def _say(run: Run, target: Path, notes: list[str], *, as_json: bool, quiet: bool
         console.print(result.capacity.sentence)
         return
     console.print(table.curve_table(result))
-    console.print(f"± is half a 95 % interval over {result.replications} replications; SLO: {words.promise(result)}")
+    console.print(table.legend(result))
     console.print()
     console.print(result.capacity.sentence, style="bold")
     console.print(words.origins_line(result))
-    for note in (*result.notes, *notes):
+    for note in notes if run.command.report else (*result.notes, *notes):
         console.print(f"note: {note}")
-    where = target / "report.html" if run.command.report else target
-    console.print(f"{'report' if run.command.report else 'results'}: {where}", soft_wrap=True)
+    if run.command.report:
+        said = f" ({len(result.notes)} notes there to read before you rely on it)" if result.notes else ""
+        console.print(f"report: {target / 'report.html'}{said}", soft_wrap=True)
+    else:
+        console.print(f"results: {target}", soft_wrap=True)

@@ -30,7 +30,7 @@ LOADS = {
 
 def resource(key: str) -> str:
     """Words for a key of `Point.utilisation` or a bottleneck: `lock:seq` is `lock seq`; other text stays as it is."""
-    fixed = {"router_cpu": "router CPU", "device:gpu": "GPU", "device:cpu": "CPU (inference)"}
+    fixed = {"router_cpu": "router CPU", "device:gpu": "GPU", "device:cpu": "CPU device"}
     if key in fixed:
         return fixed[key]
     kind, colon, name = key.partition(":")
@@ -74,9 +74,14 @@ def plus_minus(interval: Interval, scale: float = 1.0) -> str:
         return ABSENT
     if half is None:
         return f"{short(interval.mean * scale)}±?"
-    half *= scale
-    spread = f"{half:.2g}" if half < 99.5 else short(half)
-    return f"{short(interval.mean * scale)}±{spread}"
+    return f"{short(interval.mean * scale)}±{_spread(half * scale)}"
+
+
+def _spread(half: float) -> str:
+    """A half width: two digits, one below 0.1; what follows is no more certain than the interval itself."""
+    if half >= 99.5:
+        return short(half)
+    return f"{half:.2g}" if half >= 0.1 else f"{half:.1g}"
 
 
 def milliseconds(interval: Interval | None) -> str:
@@ -101,7 +106,7 @@ def percent_interval(interval: Interval | None) -> str:
     half = half_width(interval)
     if half is None:
         return percent(interval.mean)
-    return f"{percent(interval.mean)}±{100 * half:.2g}"
+    return f"{percent(interval.mean)}±{_spread(100 * half)}"
 
 
 def size(value: float | None) -> str:
