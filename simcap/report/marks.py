@@ -23,7 +23,9 @@ def log_loads(result: Result) -> bool:
 
 
 def load_scale(result: Result) -> alt.Scale:
-    return alt.Scale(type="log" if log_loads(result) else "linear", zero=False, nice=False, padding=16)
+    if log_loads(result):
+        return alt.Scale(type="log", nice=False, padding=16)  # Vega warns of `zero` beside a logarithm
+    return alt.Scale(zero=False, nice=False, padding=16)
 
 
 def loads(result: Result) -> alt.X:

@@ -16,7 +16,7 @@ import tiny
 from scenarios import loader
 from sim.result import InputOrigin, Result
 from simcap import rundir
-from simcap.report import frames, page, words
+from simcap.report import figures, frames, page, words
 
 HOSTILE = "</script><script>alert('x')</script><img src=x onerror=alert(1)>&\u2028"
 
@@ -85,8 +85,8 @@ def test_every_figure_of_the_curve_table_equals_the_result_to_the_last_digit(htm
 
 
 def test_the_charts_draw_the_figures_of_the_result(html: str, result: Result) -> None:
-    figures = {figure["key"]: figure for figure in json.loads(Reader(html).json_text)["figures"]}
-    drawn = {(r["load"], r["percentile"]): r for r in figures["latency"]["rows"]}
+    drawings = {figure["key"]: figure for figure in json.loads(Reader(html).json_text)["figures"]}
+    drawn = {(r["load"], r["percentile"]): r for r in drawings["latency"]["rows"]}
     assert len(drawn) == 4 * len(result.points)
     for point in result.points:
         for name in frames.PERCENTILES:
@@ -95,7 +95,15 @@ def test_the_charts_draw_the_figures_of_the_result(html: str, result: Result) ->
             assert interval.hi is not None
             assert row["latency_ms"] == interval.mean * 1000
             assert row["latency_ms_hi"] == interval.hi * 1000
-    assert figures["latency"]["rows"] in figures["latency"]["spec"]["datasets"].values()
+    assert drawings["latency"]["rows"] in drawings["latency"]["spec"]["datasets"].values()
+
+
+def test_loads_far_apart_are_drawn_on_a_logarithmic_axis_without_settings_that_vega_warns_of() -> None:
+    spec = json.dumps([figure.spec for figure in figures.figures(factories.result(loads=(2.0, 10.0, 41.0)))])
+    scales = [json.loads(text) for text in re.findall(r'"scale": (\{[^{}]*\})', spec)]
+    logarithmic = [scale for scale in scales if scale.get("type") == "log"]
+    assert len(logarithmic) > 10
+    assert not [scale for scale in logarithmic if "zero" in scale]
 
 
 def test_the_answer_stands_before_everything_else(html: str, result: Result) -> None:
