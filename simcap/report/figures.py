@@ -41,13 +41,14 @@ def latency(result: Result) -> Figure:
     y = marks.latency_axis([*values, result.slo.latency_s * 1000])
     colour = alt.Color("percentile:O", sort=list(frames.PERCENTILES), legend=alt.Legend(title=None, orient="top"))
     slo = result.slo.latency_s * 1000
+    shaded = " Shaded: capacity lies in this range of loads." if marks.capacity_band(result) else ""
     layers = [*marks.capacity_band(result), *marks.lines(rows, result, "latency_ms", "percentile", y, colour)]
     layers += [marks.rule_at("y", slo, "slo"), marks.slo_label(slo, f"SLO {words.number(slo)} ms"), marks.hover(result)]
     return Figure(
         "latency",
         "Latency against load",
         f"Percentiles over all requests, failed ones included; bands are 95 % intervals over {result.replications} "
-        "replications. Dashed line: the SLO's limit. Shaded: capacity lies in this range of loads.",
+        f"replications. Dashed line: the SLO's limit.{shaded}",
         f"Line chart of latency percentiles at {len(result.points)} loads. {result.capacity.sentence}",
         rows,
         marks.spec(alt.layer(*layers)),
@@ -146,7 +147,7 @@ def throughput(result: Result) -> Figure:
     colour = alt.Color("kind:N", sort=names, scale=alt.Scale(domain=names), legend=marks.legend())
     layers = [*marks.capacity_band(result), *marks.lines(rows, result, "rate_rps", "kind", y, colour)]
     if result.capacity.load_kind == "rps":
-        ends = [{"load": p.load, "rate_rps": p.load} for p in (result.points[0], result.points[-1])]
+        ends = [{"load": load, "rate_rps": load} for load in frames.between(result)]
         offered = alt.Chart(marks.data(ends)).mark_line(style="offered").encode(marks.loads(result), y)
         layers.append(offered)
     return Figure(

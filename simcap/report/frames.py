@@ -110,6 +110,12 @@ def throughput(result: Result) -> Rows:
     ]
 
 
+def between(result: Result) -> list[float]:
+    """Loads from the lowest to the highest, close enough that a line through them is smooth on a logarithmic axis too."""
+    lo, hi = result.points[0].load, result.points[-1].load
+    return [lo * (hi / lo) ** (step / 60) for step in range(60)] + [hi]
+
+
 def histogram(result: Result) -> Rows:
     """load, from_ms, to_ms, requests, share_pct of the load point's requests; from the first to the last filled bin."""
     rows = []

@@ -23,6 +23,7 @@ PARTS = {
 
 LOADS = {
     "rps": ("offered load", "requests/s"),
+    "rate_scale": ("rate of the trace", "times its own rate"),
     "burst_size": ("burst size", "requests at one instant"),
     "clients": ("clients", "clients"),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import factories
 import pytest
 
@@ -63,3 +65,9 @@ def test_the_histogram_counts_every_request_once() -> None:
     rows = frames.histogram(result)
     for point in result.points:
         assert sum(row["requests"] for row in rows if row["load"] == point.load) == sum(point.histogram)
+
+
+def test_the_line_of_full_service_runs_from_the_lowest_to_the_highest_load_in_small_steps() -> None:
+    loads = frames.between(factories.result(loads=(2.0, 60.0)))
+    assert (loads[0], loads[-1]) == (2.0, 60.0)
+    assert all(1 < b / a < 1.1 for a, b in pairwise(loads))
