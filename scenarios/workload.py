@@ -1,19 +1,22 @@
 """Token lengths of requests: the laws that a scenario may name, and how they are drawn.
 
 Every law has a smallest and a largest length, so that a scenario can be checked against a calibrated surface before
-anything runs. Draws are whole tokens.
+anything runs; law `trace` has those of the file, known once it is read. Draws are whole tokens.
 """
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from profiles.document import Strict
+from profiles.document import Strict, read_text
+from profiles.errors import InputError
 
 Ints = NDArray[np.int64]
 Tokens = Annotated[int, Field(ge=1, le=10_000_000)]
@@ -135,4 +138,50 @@ class Cdf(Strict):
         return lengths
 
 
-TokenLaw = Annotated[Fixed | Uniform | LogUniform | LogNormal | Choice | Cdf, Field(discriminator="law")]
+class CdfFile(Strict):
+    """fleet-sim's workload file: JSON `{"cdf": [[tokens, cumulative fraction], …]}`, or the bare list.
+
+    `path`: relative to the scenario file. fleet-sim's lengths are prompt and answer together, of which it takes 80 % as
+    the prompt; the router reads the prompt only, so `prompt_share` (of each length) says how much that is here.
+    """
+
+    law: Literal["cdf_file"]
+    path: Annotated[str, Field(min_length=1)]
+    prompt_share: Annotated[float, Field(gt=0, le=1)]
+    min: Tokens = 1
+
+    def read(self) -> Cdf:
+        """The file as a law of its own, lengths times `prompt_share`; InputError if it is not such a file."""
+        try:
+            data = json.loads(read_text(Path(self.path)))
+        except json.JSONDecodeError as error:
+            raise InputError(f"{self.path}:{error.lineno}: not JSON: {error.msg}") from None
+        points = data.get("cdf") if isinstance(data, dict) else data
+        if not isinstance(points, list):
+            raise InputError(f'{self.path}: expected {{"cdf": [[tokens, cumulative fraction], …]}} or the list alone')
+        try:
+            whole = Cdf.model_validate({"law": "cdf", "points": points})
+            scaled = [(max(round(tokens * self.prompt_share), 1), fraction) for tokens, fraction in whole.points]
+            return Cdf.model_validate({"law": "cdf", "min": self.min, "points": scaled})
+        except ValidationError as error:
+            problem = error.errors()[0]
+            where = ".".join(str(part) for part in problem["loc"])
+            raise InputError(f"{self.path}: {where or 'cdf'}: {problem['msg'].removeprefix('Value error, ')}") from None
+
+    @property
+    def support(self) -> tuple[int, int]:
+        return self.read().support
+
+    def draw(self, rng: np.random.Generator, size: int) -> Ints:
+        return self.read().draw(rng, size)
+
+
+class FromTrace(Strict):
+    """The length that the trace gives for each request (`arrivals.process: trace`)."""
+
+    law: Literal["trace"]
+
+
+TokenLaw = Annotated[
+    Fixed | Uniform | LogUniform | LogNormal | Choice | Cdf | CdfFile | FromTrace, Field(discriminator="law")
+]

@@ -1,29 +1,43 @@
-"""When requests arrive: Poisson at a rate, bursts, or a closed loop of clients.
+"""When requests arrive: at times drawn or read beforehand, in bursts, or from a closed loop of clients.
 
 Each process is started once on a pipeline and calls `pipeline.arrive(i)` for i = 0, 1, … n-1 in order of arrival.
 Randomness is drawn beforehand at unit rate and scaled by the load, so that load points share their random numbers.
+Gaps are never cut or stretched: two requests may come at one instant.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from scenarios.schema import Burst, Poisson, Scenario
+from scenarios.arrivals import Burst, Closed, Gamma, Mmpp, Poisson, Spike, TimeVarying, Trace
+from scenarios.schema import Scenario
+from scenarios.traces import TraceRows
 from sim.events import Call
-from sim.pipeline import Pipeline
+from sim.rates import curve_of, modulated_curve
 from sim.streams import Streams
 
 Floats = NDArray[np.float64]
 
 
-class Arrivals(Protocol):
-    """A process that brings n requests to a pipeline."""
+class Door(Protocol):
+    """Where requests come in. `answered(i)` is called when request i has its answer."""
 
-    def start(self, env: simpy.Environment, pipeline: Pipeline) -> None:
+    answered: Callable[[int], None]
+
+    def arrive(self, i: int) -> None:
+        """Request i is here."""
+        ...
+
+
+class Arrivals(Protocol):
+    """A process that brings n requests to a door."""
+
+    def start(self, env: simpy.Environment, pipeline: Door) -> None:
         """Schedule the first arrivals and watch for answers where the process depends on them."""
         ...
 
@@ -34,13 +48,14 @@ class OpenLoop:
     def __init__(self, times: Floats) -> None:
         self._times = times.tolist()
 
-    def start(self, env: simpy.Environment, pipeline: Pipeline) -> None:
+    def start(self, env: simpy.Environment, pipeline: Door) -> None:
         times, last = self._times, len(self._times) - 1
 
         def bring(i: int) -> None:
             pipeline.arrive(i)
             if i < last:
-                Call(env, times[i + 1] - env.now, bring, i + 1)
+                # max: the clock may stand a rounding bit past two arrivals at one instant
+                Call(env, max(times[i + 1] - env.now, 0.0), bring, i + 1)
 
         if times:
             Call(env, times[0] - env.now, bring, 0)
@@ -52,7 +67,7 @@ class ClosedLoop:
     def __init__(self, clients: int, think_s: Floats) -> None:
         self._clients, self._think_s = clients, think_s.tolist()
 
-    def start(self, env: simpy.Environment, pipeline: Pipeline) -> None:
+    def start(self, env: simpy.Environment, pipeline: Door) -> None:
         asked = arrived = 0
 
         def think() -> None:
@@ -77,7 +92,7 @@ class Bursts:
     def __init__(self, size: int, bursts: int, gap_s: float) -> None:
         self._size, self._bursts, self._gap_s = size, bursts, gap_s
 
-    def start(self, env: simpy.Environment, pipeline: Pipeline) -> None:
+    def start(self, env: simpy.Environment, pipeline: Door) -> None:
         unanswered = 0
 
         def bring(burst: int) -> None:
@@ -96,18 +111,77 @@ class Bursts:
         Call(env, 0.0, bring, 0)
 
 
-def requests_of(scenario: Scenario, load: float) -> int:
+def requests_of(scenario: Scenario, load: float, trace: TraceRows | None = None) -> int:
     """How many requests a replication has at this load point."""
     if isinstance(scenario.arrivals, Burst):
         return scenario.arrivals.bursts * int(load)
+    if trace is not None:
+        return min(scenario.measurement.requests, len(trace))
     return scenario.measurement.requests
 
 
-def arrivals_of(scenario: Scenario, load: float, streams: Streams) -> Arrivals:
-    """The scenario's arrival process at one load point."""
-    n, process = requests_of(scenario, load), scenario.arrivals
-    if isinstance(process, Poisson):
-        return OpenLoop(np.cumsum(streams.generator("arrivals").exponential(size=n)) / load)
+def arrivals_of(scenario: Scenario, load: float, streams: Streams, trace: TraceRows | None = None) -> Arrivals:
+    """The scenario's arrival process at one load point. `trace`: the rows, where the process is a trace."""
+    n, process = requests_of(scenario, load, trace), scenario.arrivals
     if isinstance(process, Burst):
         return Bursts(int(load), process.bursts, process.gap_s)
-    return ClosedLoop(int(load), streams.generator("arrivals").exponential(size=n) * process.think_time_s)
+    if isinstance(process, Closed):
+        return ClosedLoop(int(load), streams.generator("arrivals").exponential(size=n) * process.think_time_s)
+    if isinstance(process, Trace):
+        assert trace is not None  # noqa: S101 - the engine reads it before it asks
+        return OpenLoop(trace.times_s[:n] / load)
+    return OpenLoop(arrival_times(process, load, n, streams))
+
+
+def arrival_times(
+    process: Poisson | Gamma | Mmpp | TimeVarying | Spike, rps: float, n: int, streams: Streams
+) -> Floats:
+    """(n,) seconds of the first n arrivals at mean rate `rps`; the stream `arrivals` holds unit gaps for every process.
+
+    gamma: a gap has shape 1/cv² and mean 1, so its coefficient of variation is cv.
+    """
+    rng = streams.generator("arrivals")
+    if isinstance(process, Gamma):
+        shape = process.cv**-2
+        return np.asarray(np.cumsum(rng.gamma(shape, 1 / shape, size=n)) / rps)
+    unit = np.cumsum(rng.exponential(size=n))
+    if isinstance(process, Mmpp):
+        return modulated_curve(process, rps, float(unit[-1]), streams.generator("arrivals:states")).times(unit)
+    if isinstance(process, TimeVarying | Spike):
+        return curve_of(process, rps).times(unit)
+    return np.asarray(unit / rps)
+
+
+def notes_of_arrivals(scenario: Scenario, trace: TraceRows | None) -> tuple[str, ...]:
+    """What a reader must know about the arrivals: how much of a trace was replayed, how much of a cycle was seen."""
+    process, asked = scenario.arrivals, scenario.measurement.requests
+    if trace is not None:
+        return _trace_notes(trace, asked)
+    notes = []
+    for load in scenario.load.points:
+        lasts = asked / load
+        if isinstance(process, TimeVarying) and lasts < process.points[-1][0]:
+            notes.append(
+                f"At {load:g} requests a second a replication lasts about {lasts:.4g} s, less than one period of the rate "
+                f"({process.points[-1][0]:g} s): only its beginning is seen. Raise measurement.requests to see all of it."
+            )
+        if isinstance(process, Spike) and lasts < process.at_s + process.duration_s:
+            seen = "its beginning only" if lasts > process.at_s else "nothing of it"
+            notes.append(
+                f"At {load:g} requests a second a replication lasts about {lasts:.4g} s and sees {seen} of the spike at "
+                f"{process.at_s:g} s. Raise measurement.requests."
+            )
+    return tuple(notes)
+
+
+def _trace_notes(trace: TraceRows, asked: int) -> tuple[str, ...]:
+    rows = min(len(trace), asked)
+    notes = [f"Arrivals are the first {rows} requests of the trace {trace.path}, the same in every replication."]
+    notes.append("So intervals cover the spread of service times, not that of traffic.")
+    if len(trace) < asked:
+        notes.append(
+            f"The trace has {len(trace)} requests, fewer than measurement.requests ({asked}): all are replayed."
+        )
+    if trace.skipped:
+        notes.append(f"{trace.skipped} lines of the trace could not be read and were skipped: {'; '.join(trace.bad)}.")
+    return tuple(notes)
