@@ -202,7 +202,12 @@ def _memory(run: Run, cells: Sequence[PlannedCell]) -> Memory | None:
         )
         for c, r in found
     )
-    return Memory(weights_bytes=figure([r.loaded_bytes - r.idle_bytes for _, r in found]), cells=shapes)
+    loading = max(r.load_peak_bytes - r.idle_bytes for _, r in found)
+    weights = figure(
+        [r.loaded_bytes - r.idle_bytes for _, r in found],
+        f"held after loading; while it loads up to {loading} bytes are used",
+    )
+    return Memory(weights_bytes=weights, cells=shapes)
 
 
 def _worst_ownership(run: Run, cells: Sequence[PlannedCell]) -> Ownership | None:

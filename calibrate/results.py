@@ -50,6 +50,7 @@ class FirstRunRecord(Strict):
 class MemoryRecord(Strict):
     kind: Literal["memory"]
     idle_bytes: Bytes
+    load_peak_bytes: Bytes
     loaded_bytes: Bytes
     peak_bytes: Bytes
     steady_bytes: Bytes

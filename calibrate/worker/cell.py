@@ -1,9 +1,9 @@
 """One cell, start to end, in one fresh process.
 
-Order, and why: idle memory before any session; first load and first run, which are true firsts; memory while a few
-inferences run, with a watcher that would disturb timing; then warm latency undisturbed; then further fresh sessions
-for more loads and first runs; last the profiled session, whose instruments would disturb everything before it.
-Enters: the job (`loads`, `memory`, `ownership`, `tight`, `paced`: which parts and how long). Leaves: one record a part.
+Order, and why: first load and first run, which are true firsts; warm latency, undisturbed; further fresh sessions for
+more loads and first runs; then a session whose memory is watched; last the profiled session. What disturbs comes after
+what it would disturb. Enters: the job (`loads`, `memory`, `ownership`, `tight`, `paced`: which parts and how long).
+Leaves: one record a part.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from __future__ import annotations
 import gc
 import time
 from functools import partial
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 import numpy as np
 
-from .memory import peak_while, resident
+from .memory import held, peak_while
 from .ownership import ownership
 from .sampling import exponential_gaps, sample
 from .session import create, feed
@@ -25,27 +25,28 @@ MEMORY_RUNS = 2
 
 def measure(job: Dict[str, Any], send: Callable[[Dict[str, Any]], None]) -> None:
     """Measure everything the job asks for and send a record for each part."""
-    _first_session(job, send)
-    _more_loads(job, send)
+    _warm_session(job, send)
+    for _ in range(int(job["loads"]) - 1):
+        gc.collect()  # the session before is gone before the next is timed
+        _fresh_session(job, send)
+    if job.get("memory"):
+        send(_memory(job))
     if job.get("ownership"):
         send(ownership(job))
 
 
-def _first_session(job: Dict[str, Any], send: Callable[[Dict[str, Any]], None]) -> None:
-    idle = resident()
+def _fresh_session(job: Dict[str, Any], send: Callable[[Dict[str, Any]], None]) -> Tuple[Callable[[], Any], int]:
+    """Time a load and the first run; returns the inference and the first run's nanoseconds."""
     session, load_ns = _timed(lambda: create(job))
-    loaded = resident()
-    inputs = feed(session, job)
-
-    def run() -> Any:
-        return session.run(None, inputs)
-
+    run = partial(session.run, None, feed(session, job))
     outputs, first_ns = _timed(run)
     send({"kind": "loaded", "ns": [load_ns], "session_providers": list(session.get_providers())})
     send({"kind": "first_run", "ns": [first_ns], "non_finite": _non_finite(outputs)})
-    del outputs
-    if job.get("memory"):
-        send(_memory(run, idle, loaded))
+    return run, first_ns
+
+
+def _warm_session(job: Dict[str, Any], send: Callable[[Dict[str, Any]], None]) -> None:
+    run, first_ns = _fresh_session(job, send)
     median_ns = float(first_ns)
     if job.get("tight"):
         found = sample(run, job["tight"])
@@ -63,26 +64,22 @@ def _timed(action: Callable[[], Any]) -> Tuple[Any, int]:
     return result, time.perf_counter_ns() - start
 
 
-def _memory(run: Callable[[], Any], idle: int, loaded: int) -> Dict[str, Any]:
+def _memory(job: Dict[str, Any]) -> Dict[str, Any]:
+    """A session of its own, since watching disturbs; what the process holds before it is the idle baseline."""
+    idle = held()
+    kept: List[Any] = []
+    load_peak, how = peak_while(lambda: kept.append(create(job)))
+    loaded = held()
+    session = kept[0]
+    inputs = feed(session, job)
+
     def several() -> None:
         for _ in range(MEMORY_RUNS):
-            run()
+            session.run(None, inputs)
 
-    peak, how = peak_while(several)
-    gc.collect()
-    parts = {"idle_bytes": idle, "loaded_bytes": loaded, "peak_bytes": peak, "steady_bytes": resident()}
-    return {"kind": "memory", **parts, "how": how}
-
-
-def _more_loads(job: Dict[str, Any], send: Callable[[Dict[str, Any]], None]) -> None:
-    for _ in range(int(job["loads"]) - 1):
-        gc.collect()  # the session before is gone before the next is timed
-        session, load_ns = _timed(lambda: create(job))
-        inputs = feed(session, job)
-        outputs, first_ns = _timed(partial(session.run, None, inputs))
-        send({"kind": "loaded", "ns": [load_ns], "session_providers": list(session.get_providers())})
-        send({"kind": "first_run", "ns": [first_ns], "non_finite": _non_finite(outputs)})
-        del session, outputs
+    peak, _ = peak_while(several)
+    parts = {"idle_bytes": idle, "load_peak_bytes": load_peak, "loaded_bytes": loaded, "peak_bytes": peak}
+    return {"kind": "memory", **parts, "steady_bytes": held(), "how": how}
 
 
 def _non_finite(outputs: Any) -> int:

@@ -1,12 +1,15 @@
 """Memory of this process, in bytes.
 
-`resident`: VmRSS now. `peak_while`: the highest resident size while something runs. The kernel keeps a high-water mark
+`held`: resident bytes once the C library has given back what was freed; without that, leftovers of loading stay or go by
+chance, by as much as the weights again. `peak_while`: the highest resident size while something runs. The kernel keeps a high-water mark
 (VmHWM) that misses nothing; where it can be reset (/proc/self/clear_refs) it is used, otherwise a thread samples every
 millisecond and can miss a shorter peak. The record says which (`how`).
 """
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import threading
 from pathlib import Path
 from typing import Any, Callable, Tuple
@@ -27,6 +30,16 @@ def _status(field: str) -> int:
 def resident() -> int:
     """Resident bytes now."""
     return _status("VmRSS")
+
+
+def held() -> int:
+    """Resident bytes after the C library returned free memory (glibc; elsewhere the resident bytes as they are)."""
+    gc.collect()
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (OSError, AttributeError, TypeError):
+        pass
+    return resident()
 
 
 def peak_while(action: Callable[[], Any]) -> Tuple[int, str]:

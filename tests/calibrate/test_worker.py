@@ -48,7 +48,8 @@ def test_a_real_cell(tmp_path: Path) -> None:
     assert len(paced.settled_s) >= 10
     assert paced.mean_gap_s > 0
     memory = found[MemoryRecord][0]
-    assert memory.idle_bytes < memory.loaded_bytes <= memory.peak_bytes
+    assert memory.idle_bytes < memory.loaded_bytes <= memory.load_peak_bytes
+    assert memory.loaded_bytes <= memory.peak_bytes
     assert memory.steady_bytes <= memory.peak_bytes
     ran = found[OwnershipRecord][0]
     assert ran.nodes.keys() == {"CPUExecutionProvider"}
