@@ -17,7 +17,7 @@ from scenarios.arrivals import Mmpp, Spike, TimeVarying
 
 Floats = NDArray[np.float64]
 
-CHUNK = 4096  # stays drawn at once; fixed, so that a longer run begins with the stays of a shorter one
+CHUNK = 512  # stays drawn at once; fixed, so that a longer run begins with the stays of a shorter one
 MOST_STAYS = 20_000_000
 
 
