@@ -69,6 +69,8 @@ def read(trace: Trace, class_names: Sequence[str], limit: int, *, tokens: bool =
             lines = JsonLines(trace, tokens) if numbered[0][1].lstrip().startswith("{") else CsvLines(trace, tokens)
         if lines is not None and not rows.add_block(lines, numbered, limit):
             return rows.done(limit)
+    if lines is None:
+        raise InputError(f"{trace.path}: the trace is empty")
     return rows.done(limit)
 
 
