@@ -151,13 +151,20 @@ class Runner:
             "seed": self._seed,
             "loads": rules.loads if thorough else 1,
             "memory": thorough,
-            "ownership": thorough,
+            "ownership": thorough and self._needs_proof(cell),
         }
         for cadence, budget in seconds.items():
             job[cadence] = {**rule, "seconds": budget}
         if "paced" in job:
             job["paced"]["gap_over_service"] = rules.gap_over_service
         return job
+
+    def _needs_proof(self, cell: PlannedCell) -> bool:
+        """Whether to look who ran the nodes. Nothing can fall back from the CPU: one look at each model's largest shape."""
+        alike = [
+            c for c in self.cells if (c.model, c.artifact, c.provider) == (cell.model, cell.artifact, cell.provider)
+        ]
+        return cell.provider != "cpu" or cell == max(alike, key=lambda c: (c.tokens * c.batch, c.key))
 
     def _overhead_s(self) -> float:
         """What a visit costs beyond its sampling."""

@@ -44,6 +44,15 @@ def held() -> int:
 
 def peak_while(action: Callable[[], Any]) -> Tuple[int, str]:
     """The highest resident bytes while `action` runs, and how it was found: `high_water_mark` or `sampled`."""
+    try:
+        CLEAR.write_text(RESET_HIGH_WATER_MARK)
+    except OSError:
+        return _sampled(action), "sampled"
+    action()
+    return max(_status("VmHWM"), resident()), "high_water_mark"
+
+
+def _sampled(action: Callable[[], Any]) -> int:
     highest = [resident()]
     done = threading.Event()
 
@@ -51,11 +60,6 @@ def peak_while(action: Callable[[], Any]) -> Tuple[int, str]:
         while not done.wait(INTERVAL_S):
             highest.append(max(resident(), highest.pop()))
 
-    try:
-        CLEAR.write_text(RESET_HIGH_WATER_MARK)
-        how = "high_water_mark"
-    except OSError:
-        how = "sampled"
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
@@ -63,5 +67,4 @@ def peak_while(action: Callable[[], Any]) -> Tuple[int, str]:
     finally:
         done.set()
         watcher.join()
-    marks = [highest[0], resident()] + ([_status("VmHWM")] if how == "high_water_mark" else [])
-    return max(marks), how
+    return max(highest[0], resident())

@@ -149,7 +149,7 @@ def test_interrupted_run_goes_on(tmp_path: Path) -> None:
     seen: list[tuple[str, int]] = []
 
     def counting(job: Mapping[str, Any], limit_s: float) -> Outcome:
-        if job["op"] == "cell" and job["ownership"]:
+        if job["op"] == "cell" and job["memory"]:
             seen.append((str(job["model"]), int(job["tokens"])))
         return real(job, limit_s)
 

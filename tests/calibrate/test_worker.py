@@ -4,9 +4,11 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
@@ -21,6 +23,7 @@ from calibrate.results import (
     RuntimeRecord,
     TensorRecord,
 )
+from calibrate.worker import memory
 from calibrate.worker.ownership import count
 from calibrate.worker.sampling import exponential_gaps, sample
 from tests.calibrate.tiny import tiny_file
@@ -47,10 +50,10 @@ def test_a_real_cell(tmp_path: Path) -> None:
     assert len(tight.settled_s) >= 10
     assert len(paced.settled_s) >= 10
     assert paced.mean_gap_s > 0
-    memory = found[MemoryRecord][0]
-    assert memory.idle_bytes < memory.loaded_bytes <= memory.load_peak_bytes
-    assert memory.loaded_bytes <= memory.peak_bytes
-    assert memory.steady_bytes <= memory.peak_bytes
+    used = found[MemoryRecord][0]
+    assert used.idle_bytes < used.loaded_bytes <= used.load_peak_bytes
+    assert used.loaded_bytes <= used.peak_bytes
+    assert used.steady_bytes <= used.peak_bytes
     ran = found[OwnershipRecord][0]
     assert ran.nodes.keys() == {"CPUExecutionProvider"}
     assert sum(ran.cpu_operators.values()) == ran.nodes["CPUExecutionProvider"]
@@ -63,9 +66,25 @@ def test_peak_memory_grows_with_the_shape(tmp_path: Path) -> None:
     needs = {}
     for tokens in (16, 1500):
         outcome = WorkerLauncher()(_job(model, tokens=tokens, batch=1, memory=True), 60)
-        memory = next(r for r in outcome.records if isinstance(r, MemoryRecord))
-        needs[tokens] = memory.peak_bytes - memory.loaded_bytes
+        used = next(r for r in outcome.records if isinstance(r, MemoryRecord))
+        needs[tokens] = used.peak_bytes - used.loaded_bytes
     assert needs[1500] - needs[16] > 2 * 1500 * 1500 * 4
+
+
+def test_peak_is_seen_both_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory that is taken and given back within the action is seen by the kernel's mark, and by sampling without it."""
+
+    def take() -> None:
+        block = np.ones(40_000_000, dtype=np.uint8)
+        time.sleep(0.1)
+        del block
+
+    for path, how in ((memory.CLEAR, "high_water_mark"), (tmp_path / "no" / "clear_refs", "sampled")):
+        monkeypatch.setattr(memory, "CLEAR", path)
+        before = memory.held()
+        peak, found = memory.peak_while(take)
+        assert found == how
+        assert peak - before > 35_000_000
 
 
 def test_worker_runs_alone_when_copied(tmp_path: Path) -> None:
