@@ -166,7 +166,7 @@ def notes_of_arrivals(scenario: Scenario, trace: TraceRows | None) -> tuple[str,
                 f"({process.points[-1][0]:g} s): only its beginning is seen. Raise measurement.requests to see all of it."
             )
         if isinstance(process, Spike) and lasts < process.at_s + process.duration_s:
-            seen = "its beginning only" if lasts > process.at_s else "nothing of it"
+            seen = "only the beginning" if lasts > process.at_s else "nothing"
             notes.append(
                 f"At {load:g} requests a second a replication lasts about {lasts:.4g} s and sees {seen} of the spike at "
                 f"{process.at_s:g} s. Raise measurement.requests."
