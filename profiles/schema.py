@@ -221,6 +221,27 @@ class Entry(Strict):
             )
         return TokenCurve(f"occupancy of {self.key}", {p.tokens: p.value for p in self.occupancy})
 
+    def activation_curve(self) -> TokenCurve:
+        """Bytes above the weights while one inference of this many tokens runs, a power law between the cells."""
+        memory = self.memory
+        if memory is None or memory.weights_bytes is None or not memory.cells:
+            raise InputError(
+                f"{self.key}: the profile has no memory by shape; measure it, or leave node.memory out of the scenario"
+            )
+        weights = memory.weights_bytes.value
+        points = {c.tokens: max(c.peak_bytes.value - weights, 1.0) for c in memory.cells if c.batch == 1}
+        return TokenCurve(f"memory of {self.key}", points, power_law=True)
+
+    def compile_surface(self, cache: Literal["cold", "warm"]) -> ServiceSurface:
+        """Seconds to get the program of a shape, compiled (cold) or loaded from the on-disk cache (warm)."""
+        cells = [c for c in self.compile.cells if c.cache == cache] if self.compile else []
+        if not cells:
+            raise InputError(f"{self.key}: the profile has no {cache} compile time; measure it")
+        grid: dict[int, dict[int, tuple[float, ...]]] = {}
+        for cell in cells:
+            grid.setdefault(cell.batch, {})[cell.tokens] = cell.seconds
+        return ServiceSurface(f"{cache} compile of {self.key}", cells[0].levels, grid)
+
 
 class Device(Strict):
     """The accelerator or CPU measured. `catalog`: key of the hardware catalog (`mi300x`, `cpu`, …)."""

@@ -96,10 +96,14 @@ class ServiceSurface:
 
 
 class TokenCurve:
-    """A figure in (0, 1] over tokens (the occupancy), linear in log(tokens); refuses to extrapolate."""
+    """A figure over tokens, linear in log(tokens); refuses to extrapolate.
 
-    def __init__(self, what: str, points: Mapping[int, float]) -> None:
+    `power_law`: the figure's own logarithm is linear, too (memory that grows with a power of tokens), else the figure.
+    """
+
+    def __init__(self, what: str, points: Mapping[int, float], *, power_law: bool = False) -> None:
         self.what = what
+        self._power_law = power_law
         self._tokens: Floats = np.array(sorted(points), dtype=float)
         self._values: Floats = np.array([points[t] for t in sorted(points)])
 
@@ -112,4 +116,6 @@ class TokenCurve:
             raise InputError(
                 f"{self.what}: {bad} tokens is outside the calibrated range of {int(lo)} to {int(hi)} tokens"
             )
+        if self._power_law:
+            return np.asarray(np.exp(np.interp(np.log(t), np.log(self._tokens), np.log(self._values))))
         return np.asarray(np.interp(np.log(t), np.log(self._tokens), self._values))

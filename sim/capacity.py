@@ -11,7 +11,12 @@ from collections.abc import Mapping, Sequence
 from scenarios.schema import Scenario
 from sim.result import Capacity, Interval, Point, Verdict
 
-UNIT = {"rps": "requests a second", "burst_size": "requests in a burst", "clients": "clients"}
+UNIT = {
+    "rps": "requests a second",
+    "rate_scale": "times the trace's rate",
+    "burst_size": "requests in a burst",
+    "clients": "clients",
+}
 
 
 def verdict_of(attainment: Interval, promised: float, *, saturated: bool) -> Verdict:

@@ -1,7 +1,7 @@
 """The sharing law of a device: full speed while it is not full, equal slowing above that.
 
-Each running inference has an occupancy f in (0, 1]. While F = sum of f is at most 1 all run at speed 1; above that each
-runs at 1/F. All running jobs share one speed, so in virtual time v (dv/dt = speed) a job that starts at v with s
+Each running inference has an occupancy f in (0, 1]. Co-tenants leave a share C of the device (1 without them). While
+F = sum of f is at most C all run at speed 1; above that each runs at C/F. All running jobs share one speed, so in virtual time v (dv/dt = speed) a job that starts at v with s
 seconds of own work ends at v + s whatever happens later: the finishing order never changes, and one heap of virtual
 ends is exact. With f = 1 for all this is egalitarian processor sharing; with f = 1/c it is c servers that never queue
 until the c-th job, then share.
@@ -26,6 +26,7 @@ class Device:
         self._running: list[tuple[float, int, int, float]] = []  # (virtual end, tie-break, job, occupancy)
         self._started = 0
         self._filled = 0.0  # F
+        self._left = 1.0  # C
         self._virtual = 0.0
         self._updated = 0.0  # when _virtual was last brought up to date
         self._alarm = float("inf")  # time of the earliest alarm that is set
@@ -38,16 +39,24 @@ class Device:
         self._filled += occupancy
         self._set_alarm()
 
+    def leave(self, share: float) -> None:
+        """Co-tenants leave this share of the device from now on, above 0 and at most 1."""
+        self._advance()
+        self._left = share
+        self._alarm = float("inf")  # an alarm set at the old speed may come too early or too late: set it anew
+        if self._running:
+            self._set_alarm()
+
     def _advance(self) -> None:
         now = self._env.now
-        filled = self._filled
-        self._virtual += (now - self._updated) if filled <= 1.0 else (now - self._updated) / filled
+        passed = now - self._updated
+        self._virtual += passed if self._filled <= self._left else passed * self._left / self._filled
         self._updated = now
 
     def _set_alarm(self) -> None:
-        """Wake at the end of the job that is first to end. An alarm that is already set for earlier will do: it looks again."""
-        left = self._running[0][0] - self._virtual
-        delay = max(left if self._filled <= 1.0 else left * self._filled, 0.0)
+        """Wake at the end of the job that is first to end. An alarm set for earlier will do: it looks again."""
+        work = self._running[0][0] - self._virtual
+        delay = max(work if self._filled <= self._left else work * self._filled / self._left, 0.0)
         at = self._env.now + delay
         if at < self._alarm:
             self._alarm = at

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import groupby
 
-from profiles.schema import Entry, Figure, Law, OccupancyPoint, Profile
-from scenarios.schema import RouterCpu, Scenario
+from profiles.schema import Cell, Entry, Figure, Law, OccupancyPoint, Profile
+from scenarios.loader import Bound
+from scenarios.node import Choice, RouterCpu
+from scenarios.schema import Scenario
 from sim.result import InputOrigin
 
 
-def inputs_of(scenario: Scenario, profile: Profile, entries: Mapping[str, Entry]) -> tuple[InputOrigin, ...]:
+def inputs_of(scenario: Scenario, profile: Profile, bound: Bound) -> tuple[InputOrigin, ...]:
     """Every figure of the profile that this scenario uses, and what the scenario itself assumes."""
-    rows = []
+    rows: list[InputOrigin] = []
     for name, signal in scenario.signals.items():
-        entry = entries[name]
-        surface = next(s for s in (entry.service, entry.paced_service) if s and signal.cadence in {None, s.cadence})
-        for cell in surface.cells:
-            at = f"{cell.tokens} tokens" + (f", batch {cell.batch}" if cell.batch > 1 else "")
-            spread = "" if cell.spread_origin == cell.origin else f"; spread {cell.spread_origin}"
-            value = f"median {1000 * float(cell.law().ppf(0.5)):.4g} ms (n={cell.n}{spread})"
-            rows.append(_row(profile, f"service time of {entry.key}, {at}", value, cell))
-        for _, group in groupby(entry.occupancy, key=lambda p: (p.origin, p.source, p.doubt)):
-            points = list(group)
-            value = ", ".join(f"{p.value:.3g} at {p.tokens}" for p in points)
-            rows.append(_row(profile, f"occupancy of {entry.key}", value, points[0]))
+        for choice in signal.choices:
+            rows += _entry_rows(scenario, profile, bound[name][choice.provider, choice.artifact], choice)
     if isinstance(scenario.router.cpu, RouterCpu):
         cpu = scenario.router.cpu
         value = f"{1000 * cpu.base_s:.4g} ms + {1e6 * cpu.per_token_s:.4g} µs a token"
@@ -39,6 +31,37 @@ def inputs_of(scenario: Scenario, profile: Profile, entries: Mapping[str, Entry]
         rows.append(InputOrigin(what=what, value=value, origin="assumed", source="the scenario"))
     unique = {(row.what, row.value): row for row in rows}
     return tuple(unique.values())
+
+
+def _entry_rows(scenario: Scenario, profile: Profile, entry: Entry, choice: Choice) -> list[InputOrigin]:
+    """The figures of one entry that this choice of provider uses."""
+    surface = next(s for s in (entry.service, entry.paced_service) if s and choice.cadence in {None, s.cadence})
+    rows = [_cell_row(profile, "service time", entry, cell) for cell in surface.cells]
+    for _, group in groupby(entry.occupancy, key=lambda p: (p.origin, p.source, p.doubt)):
+        points = list(group)
+        value = ", ".join(f"{p.value:.3g} at {p.tokens}" for p in points)
+        rows.append(_row(profile, f"occupancy of {entry.key}", value, points[0]))
+    if choice.compile is not None and entry.compile is not None:
+        rows += [_cell_row(profile, f"{cell.cache} compile", entry, cell) for cell in entry.compile.cells]
+        if choice.compile.cached_load_s is not None:
+            value = f"{choice.compile.cached_load_s:g} s"
+            what = f"loading a cached program of {entry.key}"
+            rows.append(InputOrigin(what=what, value=value, origin="assumed", source="the scenario"))
+    if scenario.node.memory is not None and choice.device == "gpu" and entry.memory is not None:
+        weights = entry.memory.weights_bytes
+        if weights is not None:
+            rows.append(_row(profile, f"weights of {entry.key}", f"{weights.value / 1e6:.4g} MB", weights))
+        for cell in entry.memory.cells:
+            what = f"memory of {entry.key}, {cell.tokens} tokens"
+            rows.append(_row(profile, what, f"{cell.peak_bytes.value / 1e6:.4g} MB", cell.peak_bytes))
+    return rows
+
+
+def _cell_row(profile: Profile, what: str, entry: Entry, cell: Cell) -> InputOrigin:
+    at = f"{cell.tokens} tokens" + (f", batch {cell.batch}" if cell.batch > 1 else "")
+    spread = "" if cell.spread_origin == cell.origin else f"; spread {cell.spread_origin}"
+    value = f"median {1000 * float(cell.law().ppf(0.5)):.4g} ms (n={cell.n}{spread})"
+    return _row(profile, f"{what} of {entry.key}, {at}", value, cell)
 
 
 def _assumptions(scenario: Scenario) -> list[tuple[str, str]]:
@@ -66,10 +89,17 @@ def _row(profile: Profile, what: str, value: str, number: Law | Figure | Occupan
 def notes_of(scenario: Scenario, profile: Profile) -> tuple[str, ...]:
     """What a reader must know before believing the figures."""
     notes = list(profile.notes)
-    if any(signal.provider == "migraphx" for signal in scenario.signals.values()):
+    choices = [choice for signal in scenario.signals.values() for choice in signal.choices]
+    if any(choice.provider == "migraphx" and choice.compile is None for choice in choices):
         notes.append(
-            "MIGraphX programs are taken as compiled before the first request: no compile stall is simulated. An unseen "
-            "shape stalls a session for about half a minute in reality."
+            "MIGraphX programs are taken as compiled before the first request: no compile stall is simulated (no "
+            "`compile` in the scenario). An unseen shape stalls a session for about half a minute in reality."
         )
-    notes.append("Memory, compile stalls and provider fallback are not simulated in this run; their columns are empty.")
+    if scenario.node.memory is None:
+        notes.append("Memory is not simulated (no `node.memory` in the scenario): nothing can run out of it here.")
+    if scenario.node.partition != "SPX":
+        notes.append(
+            f"Partition {scenario.node.partition}: each device has its share of compute and memory; service times on a "
+            "share are modeled from occupancy, nobody measured them."
+        )
     return tuple(notes)

@@ -1,7 +1,8 @@
 """Figures of one replication, read from its records.
 
 Warm-up: MSER-5 on latencies in order of arrival (White 1997): batch means of 5, cut where the standard error of what
-remains is least, at most half. Bursts start at an empty node each time, so they have no warm-up to remove.
+remains is least, at most half. Only a steady arrival process has one: bursts start at an empty node each time, and a
+trace, a day or a spike is measured from its first request (the rule would cut the morning peak out of a day).
 The window runs from the arrival of the first kept request to the last arrival (to the last answer for bursts), so that
 the run-out after arrivals have stopped does not dilute rates and utilisations. Latencies count every kept request,
 failed ones included. Units: seconds, requests a second, shares.
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from sim.records import Records
 from sim.result import TIME_PARTS
+from sim.tracks import FAILURES
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -37,6 +39,9 @@ class Figures:
     classes: Mapping[str, Mapping[str, float]]
     signal_requests: Mapping[str, int]
     class_requests: Mapping[str, int]
+    failures: Mapping[str, float]
+    steps_down: Mapping[str, float]
+    memory: list[tuple[float, float]]
     measured: int
     warmup_removed: int
     histogram: NDArray[np.int64]
@@ -57,11 +62,17 @@ def mser5(values: Floats) -> int:
 
 
 def figures(
-    records: Records, class_names: tuple[str, ...], slo_s: float, attainment: float, *, bursts: bool
+    records: Records,
+    class_names: tuple[str, ...],
+    slo_s: float,
+    attainment: float,
+    *,
+    bursts: bool,
+    steady: bool = True,
 ) -> Figures:
-    """All figures of one replication."""
+    """All figures of one replication. `steady`: the arrival process has a warm-up to remove."""
     latency = records.latency
-    removed = 0 if bursts else mser5(latency)
+    removed = 0 if bursts or not steady else mser5(latency)
     kept: Mask = np.arange(latency.size) >= removed
     window = (float(records.arrived[removed]), float(records.answered.max() if bursts else records.arrived[-1]))
     parts = time_parts(records)
@@ -77,56 +88,103 @@ def figures(
         "arrival_rps": _ratio(arrivals, length),
         "backlog_share": _ratio(float((kept & (records.answered > window[1])).sum()), float(kept.sum())),
         "slo_attainment": float(ok[kept].mean()),
-        "slo_percentile_s": float(np.percentile(latency[kept], 100 * attainment)),
-        "queue_wait_p99_s": float(np.percentile(queued[kept], 99)),
+        "slo_percentile_s": float(_percentiles(np.where(records.failed, np.inf, latency)[kept], [100 * attainment])[0]),
+        "queue_wait_p99_s": float(np.percentile(q, 99)) if (q := queued[kept & ~records.failed]).size else float("nan"),
         "failed_fraction": float(records.failed[kept].mean()),
     }
-    signals, signal_requests = _by_signal(records, kept)
-    class_of = records.work.class_of[kept]
+    answered: Mask = kept & ~records.failed
+    signals, signal_requests = _by_signal(records, answered)
+    counted, class_of = np.where(records.failed, np.inf, latency)[kept], records.work.class_of[kept]
     return Figures(
-        scalars=scalars,
-        latency_s=_latency(latency[kept]),
+        scalars=scalars | event_scalars(records),
+        latency_s=_latency(counted),
         utilisation=utilisation(records, *window),
-        mean_parts_s={part: float(parts[part][kept].mean()) for part in TIME_PARTS},
+        mean_parts_s={part: _mean(parts[part][answered]) for part in TIME_PARTS},
         signals=signals,
         classes={
-            name: {**_latency(latency[kept][class_of == k]), "slo_attainment": float(ok[kept][class_of == k].mean())}
+            name: {**_latency(counted[class_of == k]), "slo_attainment": float(ok[kept][class_of == k].mean())}
             for k, name in enumerate(class_names)
             if np.any(class_of == k)
         },
         signal_requests=signal_requests,
         class_requests={name: int((class_of == k).sum()) for k, name in enumerate(class_names)},
+        failures={reason: float((records.failure[kept] == k).mean()) for k, reason in enumerate(FAILURES) if k},
+        steps_down=_steps_down(records),
+        memory=_memory(records),
         measured=int(kept.sum()),
         warmup_removed=removed,
-        histogram=np.histogram(np.clip(latency[kept], HISTOGRAM_EDGES[0], HISTOGRAM_EDGES[-1]), HISTOGRAM_EDGES)[0],
+        histogram=np.histogram(np.clip(latency[answered], HISTOGRAM_EDGES[0], HISTOGRAM_EDGES[-1]), HISTOGRAM_EDGES)[0],
     )
 
 
+def event_scalars(records: Records) -> dict[str, float]:
+    """Stalls, fallbacks and memory of one replication. compile_stall_s: seconds that sessions stood still to load or compile."""
+    ran = records.variant >= 0
+    first = np.arange(len(records.node.signals))
+    peak = max((used for _, _, _, used in records.events.memory), default=float("nan"))
+    return {
+        "compile_stall_s": float(records.stalls["compile"].sum() + records.stalls["load"].sum()),
+        "fallback_fraction": _ratio(float((ran & (records.variant != first)).sum()), float(ran.sum())),
+        "vram_peak_bytes": peak,
+        "watermark_events": float(len(records.events.watermarks)),
+        "retries": float(records.retries.mean()),
+    }
+
+
+def _steps_down(records: Records) -> dict[str, float]:
+    """`signal:provider:reason` -> count a request."""
+    counts: dict[str, float] = {}
+    for (v, reason), count in records.events.steps_down.items():
+        variant = records.node.variant(v)
+        name = f"{records.node.signals[variant.signal]}:{variant.provider}:{reason}"
+        counts[name] = counts.get(name, 0.0) + count / records.arrived.size
+    return counts
+
+
+def _memory(records: Records) -> list[tuple[float, float]]:
+    """(time, bytes) of the device that was fullest, at most some 400 points: the largest in each stretch of time."""
+    events = records.events.memory
+    if not events:
+        return []
+    _, replica, device, _ = max(events, key=lambda event: event[3])
+    line = [(time, used) for time, k, d, used in events if (k, d) == (replica, device)]
+    step = max(len(line) // 400, 1)
+    return [max(line[k : k + step], key=lambda point: point[1]) for k in range(0, len(line), step)]
+
+
 def time_parts(records: Records) -> dict[str, Floats]:
-    """(n,) seconds by part, along the slowest signal of each stage; over TIME_PARTS they sum to the latency."""
+    """(n,) seconds by part, along the slowest signal of each stage; over TIME_PARTS they sum to the latency.
+
+    Of a failed request the parts are what is known of them. Time with a signal that was given up, where the router
+    answers without it, counts as fallback.
+    """
     n = records.arrived.size
     rows = np.arange(n)
     parts = {part: np.zeros(n) for part in TIME_PARTS}
-    parts["router_queue"] = records.router_started - records.arrived
+    parts["retry"] = records.entered - records.arrived
+    parts["router_queue"] = records.router_started - records.entered
     parts["router_cpu"] = records.router_ended - records.router_started
     for stage in records.node.stages:
         columns = np.array(stage)
-        ended = np.where(records.work.needed[:, columns], records.ended[:, columns], -np.inf)
+        ended = np.where(np.isnan(records.ended[:, columns]), -np.inf, records.ended[:, columns])
         slowest = columns[np.argmax(ended, axis=1)]
+        ran = np.isfinite(records.ended[rows, slowest])
         for part, seconds in _job_parts(records, rows, slowest).items():
-            parts[part] += np.where(records.work.needed[rows, slowest], seconds, 0.0)
+            parts[part] += np.where(ran, seconds, 0.0)
+    rest = np.where(records.failed, 0.0, records.latency - np.sum(list(parts.values()), axis=0))
+    parts["fallback"] += np.where(rest > 1e-9 * np.maximum(records.latency, 1.0), rest, 0.0)
     return parts
 
 
 def _job_parts(records: Records, rows: NDArray[np.intp], signal: NDArray[np.intp] | int) -> dict[str, Floats]:
     ready, locked = records.ready[rows, signal], records.locked[rows, signal]
     started, ended = records.started[rows, signal], records.ended[rows, signal]
-    own = np.minimum(
-        records.work.service_s[rows, signal], ended - started
-    )  # rounding may leave ended - started a hair short
+    own = np.minimum(records.own_s[rows, signal], ended - started)  # rounding may leave ended - started a hair short
+    stalls = {kind: seconds[rows, signal] for kind, seconds in records.stalls.items()}
     return {
         "lock": locked - ready,
-        "session_queue": started - locked,
+        "session_queue": np.maximum(started - locked - np.sum(list(stalls.values()), axis=0), 0.0),
+        **stalls,
         "device_own": own,
         "device_slowdown": ended - started - own,
     }
@@ -136,34 +194,36 @@ def utilisation(records: Records, begin: float, end: float) -> dict[str, float]:
     """Mean share in use over [begin, end] of the router CPU, each device, lock domain and signal's sessions.
 
     A device's share is the work done on it: the integral of min(1, sum of f) is the sum of f * seconds of own work. A
-    job that straddles the window's edge counts in proportion to its time inside.
+    job that straddles the window's edge counts in proportion to its time inside. With replicas: the mean over them.
     """
-    node, needed, length = records.node, records.work.needed, end - begin
-    used = {"router_cpu": _overlap(records.router_started, records.router_ended, begin, end).sum() / node.cpu_workers}
+    node, length = records.node, (end - begin) * records.node.replicas.count
+    ran = np.isfinite(records.ended)
+    held = np.where(ran, _overlap(records.locked, records.ended, begin, end), 0.0).sum(axis=0)
+    seated = np.where(ran & (records.share > 0), _overlap(records.started, records.ended, begin, end), 0.0)
+    stalled = sum(np.where(ran, seconds, 0.0) for seconds in records.stalls.values())
+    routed = np.isfinite(records.router_ended)
+    used = {
+        "router_cpu": _overlap(records.router_started[routed], records.router_ended[routed], begin, end).sum()
+        / node.cpu_workers
+    }
+    work = np.where(ran, records.share * records.own_s * _share_inside(records.started, records.ended, begin, end), 0.0)
     for d, device in enumerate(node.devices):
-        used[f"device:{device}"] = sum(
-            _work_done(records, s, begin, end) for s, on in enumerate(node.device_of) if on == d
-        )
+        lost = sum(w * float(_share_inside(a, b, begin, end)) for on, a, b, w in records.events.lost if on == d)
+        used[f"device:{device}"] = float(work[records.device == d].sum()) + lost
     for k, (name, _) in enumerate(node.locks):
-        holders = [s for s, lock in enumerate(node.lock_of) if lock == k]
-        used[f"lock:{name}"] = sum(
-            _overlap(records.locked[needed[:, s], s], records.ended[needed[:, s], s], begin, end).sum() for s in holders
-        )
+        used[f"lock:{name}"] = sum(held[s] for s, lock in enumerate(node.lock_of) if lock == k)
     for s, name in enumerate(node.signals):
-        busy = _overlap(records.started[needed[:, s], s], records.ended[needed[:, s], s], begin, end).sum()
-        used[f"session:{name}"] = busy / node.sessions[s]
+        used[f"session:{name}"] = (seated[:, s].sum() + np.sum(stalled, axis=0)[s]) / node.sessions[s]
     return {name: _ratio(float(seconds), length) for name, seconds in used.items()}
 
 
-def _work_done(records: Records, s: int, begin: float, end: float) -> float:
-    rows = records.work.needed[:, s]
-    started, ended = records.started[rows, s], records.ended[rows, s]
-    stay = ended - started
-    inside = np.divide(_overlap(started, ended, begin, end), stay, out=np.zeros_like(stay), where=stay > 0)
-    return float(np.sum(records.work.occupancy[rows, s] * records.work.service_s[rows, s] * inside))
+def _share_inside(start: Floats | float, stop: Floats | float, begin: float, end: float) -> Floats:
+    """Which part of [start, stop] lies in [begin, end], 0 to 1."""
+    stay = np.asarray(stop, dtype=float) - start
+    return np.divide(_overlap(start, stop, begin, end), stay, out=np.zeros_like(stay), where=stay > 0)
 
 
-def _overlap(start: Floats, stop: Floats, begin: float, end: float) -> Floats:
+def _overlap(start: Floats | float, stop: Floats | float, begin: float, end: float) -> Floats:
     return np.asarray(np.maximum(np.minimum(stop, end) - np.maximum(start, begin), 0.0))
 
 
@@ -171,7 +231,7 @@ def _by_signal(records: Records, kept: Mask) -> tuple[dict[str, dict[str, float]
     by_name: dict[str, dict[str, float]] = {}
     counts: dict[str, int] = {}
     for s, name in enumerate(records.node.signals):
-        rows = np.flatnonzero(kept & records.work.needed[:, s])
+        rows = np.flatnonzero(kept & np.isfinite(records.ended[:, s]))
         counts[name] = rows.size
         if rows.size:
             seconds = records.ended[rows, s] - records.ready[rows, s]
@@ -181,8 +241,28 @@ def _by_signal(records: Records, kept: Mask) -> tuple[dict[str, dict[str, float]
 
 
 def _latency(seconds: Floats) -> dict[str, float]:
-    values = np.percentile(seconds, list(PERCENTILES.values()))
-    return {"mean": float(seconds.mean()), **{name: float(v) for name, v in zip(PERCENTILES, values, strict=True)}}
+    """Mean over what was answered; percentiles over all, a failed request counting as endless (infinity)."""
+    values = _percentiles(seconds, list(PERCENTILES.values()))
+    names = dict(zip(PERCENTILES, values.tolist(), strict=True))
+    return {"mean": _mean(seconds[np.isfinite(seconds)]), **names}
+
+
+def _percentiles(seconds: Floats, levels: list[float]) -> Floats:
+    """Linear percentiles of values that may be infinite: infinite as soon as a neighbour in rank is."""
+    ordered = np.sort(seconds)
+    place = np.array(levels) / 100 * (ordered.size - 1)
+    low = ordered[np.floor(place).astype(int)]
+    high = ordered[np.ceil(place).astype(int)]
+    share = place - np.floor(place)
+    return np.where(
+        np.isinf(high),
+        np.where(share > 0, np.inf, low),
+        low + share * (np.where(np.isinf(high), 0.0, high) - np.where(np.isinf(low), 0.0, low)),
+    )
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if values.size else float("nan")
 
 
 def _ratio(amount: float, length: float) -> float:

@@ -1,140 +1,234 @@
-"""One request's walk through the node, told top to bottom.
+"""One request's walk through one replica, told top to bottom.
 
-    arrive -> router CPU -> stage 1 -> stage 2 … -> answer
-    a stage: for each of its signals  lock domain -> session -> device,  and the stage ends when all have ended
+    enter -> router CPU -> stage 1 -> stage 2 … -> leave
+    a stage: for each of its signals
+        lock domain -> session of the first provider -> [load, compile, memory] -> device
+                       or step down to the session of the next provider
+    and the stage ends when all its signals have ended
 
-Request i has jobs i*S + s, one for each signal s; both are plain integers, so nothing is allocated on the way. Each
-step writes its time and hands the job on. Stations and devices decide who waits; this module only says what comes next.
+Each step writes its time and hands the ticket on (see `sim.tracks` for tickets). Stations, devices and preparations
+decide who waits; this module only says what comes next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import simpy
 
+from sim.batching import BatchingSessions
 from sim.device import Device
 from sim.events import Call
-from sim.node import NodeSpec, Work
-from sim.records import Records
-from sim.station import RandomStation, Station
-from sim.streams import Streams
-
-NEVER = float("nan")
+from sim.preparation import Preparation
+from sim.replica import Furniture
+from sim.station import Sessions
+from sim.tracks import FAILURES, Tracks
+from sim.work import Work
 
 
 class Pipeline:
-    """The node with its queues. `answered(i)` is called when request i has its answer."""
+    """The walk. `left(i)`: request i has all its answers. `failed(i, reason)`: it will not get them here."""
 
-    def __init__(self, env: simpy.Environment, node: NodeSpec, work: Work, streams: Streams) -> None:
-        self._env, self._node, self._work = env, node, work
-        n, signals = work.service_s.shape
-        self._signals = signals
-        self.answered: Callable[[int], None] = lambda _: None
+    def __init__(
+        self,
+        env: simpy.Environment,
+        work: Work,
+        tracks: Tracks,
+        furnish: Callable[[Pipeline], Furniture],
+        *,
+        left: Callable[[int], None],
+        failed: Callable[[int, int], None],
+        answer_without_signal: bool,
+    ) -> None:
+        self._env, self._work, self._tracks = env, work, tracks
+        self._left, self._failed = left, failed
+        self._answer_without_signal = answer_without_signal
+        self._jobs, self._signals = tracks.jobs, tracks.signals
+        self._service_s: list[list[float]] = work.service_s.tolist()
+        self._occupancy: list[list[float]] = work.occupancy.tolist()
+        self._fails = work.fails
+        self._position: dict[int, int] = {}  # ticket -> place in the provider order, where it is not the first
+        self._session: dict[int, int] = {}  # ticket -> session that it holds
 
-        # Plain lists: reading one element of a NumPy array costs several times as much.
-        self._router_s = work.router_s.tolist()
-        self._service_s = work.service_s.ravel().tolist()
-        self._occupancy = work.occupancy.ravel().tolist()
-        self._stages_of = _stages_by_need(node, work)
-        self._stage = [0] * n
-        self._unjoined = [0] * n
+        rooms = furnish(self)
+        self._cpu, self._lock_of, self._order = rooms.cpu, rooms.lock_of, rooms.order
+        self._sessions: list[Sessions | BatchingSessions] = rooms.sessions
+        self._device_of: list[list[Device]] = rooms.device_of
+        self._device_number = rooms.device_number
+        self._preparation: list[Preparation | None] = rooms.preparation
+        self._available, self._queue_limit = rooms.available, rooms.queue_limit
 
-        self._t_arrived, self._t_router_started = [NEVER] * n, [NEVER] * n
-        self._t_router_ended, self._t_answered = [NEVER] * n, [NEVER] * n
-        jobs = n * signals
-        self._t_ready, self._t_locked = [NEVER] * jobs, [NEVER] * jobs
-        self._t_started, self._t_ended = [NEVER] * jobs, [NEVER] * jobs
+    # -- the request -----------------------------------------------------------------------------------------------
 
-        self._cpu = Station(node.cpu_workers, self._router_work)
-        locks = [self._lock(name, order, streams) for name, order in node.locks]
-        self._lock_of = [None if k is None else locks[k] for k in node.lock_of]
-        self._sessions = [Station(count, self._run) for count in node.sessions]
-        devices = [Device(env, self._ended) for _ in node.devices]
-        self._device_of = [devices[k] for k in node.device_of]
+    def enter(self, i: int) -> None:
+        """Request i is at this replica."""
+        self._tracks.entered[i] = self._env.now
+        self._cpu.acquire(self._tracks.epoch[i] * self._jobs + i * self._signals)
 
-    def _lock(self, name: str, order: str, streams: Streams) -> Station:
-        if order == "random":
-            return RandomStation(1, self._locked, streams.generator(f"lock:{name}"))
-        return Station(1, self._locked)
+    def router_work(self, ticket: int) -> None:
+        """A CPU worker is at the request."""
+        i = (ticket % self._jobs) // self._signals
+        self._tracks.router_started[i] = self._env.now
+        Call(self._env, self._tracks.router_s[i], self._router_done, ticket)
 
-    def arrive(self, i: int) -> None:
-        """Request i is here."""
-        self._t_arrived[i] = self._env.now
-        self._cpu.acquire(i)
-
-    def _router_work(self, i: int) -> None:
-        self._t_router_started[i] = self._env.now
-        Call(self._env, self._router_s[i], self._router_done, i)
-
-    def _router_done(self, i: int) -> None:
-        self._t_router_ended[i] = self._env.now
+    def _router_done(self, ticket: int) -> None:
         self._cpu.release()
-        self._next_stage(i)
+        if self._tracks.alive(ticket):
+            i = (ticket % self._jobs) // self._signals
+            self._tracks.router_ended[i] = self._env.now
+            self._next_stage(i)
 
     def _next_stage(self, i: int) -> None:
-        stages = self._stages_of[i]
-        if self._stage[i] == len(stages):
-            self._t_answered[i] = self._env.now
-            self.answered(i)
+        tracks = self._tracks
+        stages, at = tracks.walks[i], tracks.stage[i]
+        if at == len(stages):
+            self._left(i)
             return
-        stage = stages[self._stage[i]]
-        self._stage[i] += 1
-        self._unjoined[i] = len(stage)
-        for s in stage:
-            self._ready(i * self._signals + s, s)
+        tracks.stage[i] = at + 1
+        tracks.unjoined[i] = len(stages[at])
+        first = tracks.epoch[i] * self._jobs + i * self._signals
+        for s in stages[at]:
+            self._ready(first + s, s)
 
-    def _ready(self, job: int, s: int) -> None:
-        self._t_ready[job] = self._env.now
-        lock = self._lock_of[s]
-        if lock is None:
-            self._locked(job)
+    def _join(self, ticket: int) -> None:
+        """One signal of the stage has ended; the last one to end moves the request on."""
+        if not self._tracks.alive(ticket):
+            return
+        i = (ticket % self._jobs) // self._signals
+        self._tracks.unjoined[i] -= 1
+        if not self._tracks.unjoined[i]:
+            self._next_stage(i)
+
+    # -- one signal of it ------------------------------------------------------------------------------------------
+
+    def _ready(self, ticket: int, s: int) -> None:
+        if not self._tracks.alive(ticket):
+            return  # a signal before it in this stage has failed the request
+        self._tracks.ready[ticket % self._jobs] = self._env.now
+        lock, limit = self._lock_of[s], self._queue_limit[s]
+        if limit is not None and (lock or self._sessions[s]).waiting() >= limit:
+            self._signal_failed(ticket, "queue_full")
+        elif lock is None:
+            self.locked(ticket)
         else:
-            lock.acquire(job)
+            lock.acquire(ticket)
 
-    def _locked(self, job: int) -> None:
-        self._t_locked[job] = self._env.now
-        self._sessions[job % self._signals].acquire(job)
+    def locked(self, ticket: int) -> None:
+        """The signal's lock domain is held (or it has none)."""
+        job = ticket % self._jobs
+        self._tracks.locked[job] = self._env.now
+        s = job % self._signals
+        if self._available[s]:
+            self._sessions[s].acquire(ticket)
+        else:
+            self._step_down(ticket, s, "not_available")
 
-    def _run(self, job: int) -> None:
-        self._t_started[job] = self._env.now
-        self._device_of[job % self._signals].start(job, self._service_s[job], self._occupancy[job])
+    def seated(self, v: int, ticket: int, session: int) -> None:
+        """Session `session` of variant v is held."""
+        self._session[ticket] = session
+        preparation = self._preparation[v]
+        if preparation is None:
+            self.run(v, ticket)
+        else:
+            preparation.begin(ticket, session)
 
-    def _ended(self, job: int) -> None:
-        self._t_ended[job] = self._env.now
+    def run(self, v: int, ticket: int) -> None:
+        """Everything is there: onto the device."""
+        job = ticket % self._jobs
+        i = job // self._signals
+        own, share = self._service_s[i][v], self._occupancy[i][v]
+        session = self._session[ticket]
+        sessions = self._sessions[v]
+        if isinstance(sessions, BatchingSessions):
+            members = sessions.members(ticket)
+            own = self._work.batch_service[v]([(m % self._jobs) // self._signals for m in members])
+            for member in members[1:]:
+                self._note_start(member % self._jobs, v, session, own, 0.0)
+        elif job in self._tracks.padded_to:
+            own, share = self._work.at_length[v](i, self._tracks.padded_to[job])
+        self._note_start(job, v, session, own, share)
+        self._device_of[v][session].start(ticket, own, share)
+
+    def _note_start(self, job: int, v: int, session: int, own: float, share: float) -> None:
+        tracks = self._tracks
+        tracks.started[job] = self._env.now
+        tracks.own_s[job] = own
+        tracks.share[job] = share
+        tracks.variant[job] = v
+        tracks.device[job] = self._device_number[v][session]
+
+    def ended(self, ticket: int) -> None:
+        """The device is done with the ticket."""
+        job = ticket % self._jobs
         i, s = divmod(job, self._signals)
-        self._sessions[s].release()
+        v = self._order[s][self._position.get(ticket, 0)]
+        alive = self._tracks.alive(ticket)
+        if alive and self._fails is not None and self._fails[i, v]:
+            self._lose(job)
+            self._tracks.stall("fallback", job, self._env.now - self._tracks.started[job])
+            self.step_down(v, ticket, "failed")
+            return
+        if not alive:
+            self._lose(job)
+        sessions = self._sessions[v]
+        members = sessions.forget(ticket) if isinstance(sessions, BatchingSessions) else (ticket,)
+        for member in members:
+            if self._tracks.alive(member):
+                self._tracks.ended[member % self._jobs] = self._env.now
+        self._leave_session(v, ticket)
+        self._let_go(ticket, s)
+        for member in members:
+            self._join(member)
+
+    def _lose(self, job: int) -> None:
+        """The device worked for nothing: for a failed inference, or one whose request has failed meanwhile."""
+        tracks = self._tracks
+        if tracks.started[job] == tracks.started[job]:  # not yet taken over by a new attempt
+            work = tracks.share[job] * tracks.own_s[job]
+            tracks.lost.append((tracks.device[job], tracks.started[job], self._env.now, work))
+
+    # -- stepping down the provider order --------------------------------------------------------------------------
+
+    def step_down(self, v: int, ticket: int, reason: str) -> None:
+        """Variant v cannot or did not do it: give its session back and try the next provider."""
+        self._leave_session(v, ticket)
+        self._step_down(ticket, v, reason)
+
+    def _step_down(self, ticket: int, v: int, reason: str) -> None:
+        job = ticket % self._jobs
+        s = job % self._signals
+        if not self._tracks.alive(ticket):
+            self._let_go(ticket, s)
+            return
+        self._tracks.steps_down[v, reason] += 1
+        self._tracks.padded_to.pop(job, None)
+        place = self._position.get(ticket, 0) + 1
+        while place < len(self._order[s]):
+            following = self._order[s][place]
+            self._position[ticket] = place
+            if self._available[following]:
+                self._sessions[following].acquire(ticket)
+                return
+            self._tracks.steps_down[following, "not_available"] += 1
+            place += 1
+        self._let_go(ticket, s)
+        self._signal_failed(ticket, "out_of_memory" if reason == "out_of_memory" else "provider")
+
+    def _leave_session(self, v: int, ticket: int) -> None:
+        preparation = self._preparation[v]
+        if preparation is not None:
+            preparation.finished(ticket)
+        self._sessions[v].release(self._session.pop(ticket))
+
+    def _let_go(self, ticket: int, s: int) -> None:
+        self._position.pop(ticket, None)
         lock = self._lock_of[s]
         if lock is not None:
             lock.release()
-        self._unjoined[i] -= 1
-        if not self._unjoined[i]:
-            self._next_stage(i)
 
-    def records(self) -> Records:
-        """All that happened, as arrays."""
-        shape = self._work.service_s.shape
-        return Records(
-            node=self._node,
-            work=self._work,
-            arrived=np.array(self._t_arrived),
-            router_started=np.array(self._t_router_started),
-            router_ended=np.array(self._t_router_ended),
-            answered=np.array(self._t_answered),
-            failed=np.zeros(shape[0], dtype=bool),
-            ready=np.array(self._t_ready).reshape(shape),
-            locked=np.array(self._t_locked).reshape(shape),
-            started=np.array(self._t_started).reshape(shape),
-            ended=np.array(self._t_ended).reshape(shape),
-        )
-
-
-def _stages_by_need(node: NodeSpec, work: Work) -> list[tuple[tuple[int, ...], ...]]:
-    """For each request its stages with only the signals that it needs; empty stages are left out."""
-    patterns, which = np.unique(work.needed, axis=0, return_inverse=True)
-    walks = []
-    for pattern in patterns:
-        stages = (tuple(s for s in stage if pattern[s]) for stage in node.stages)
-        walks.append(tuple(stage for stage in stages if stage))
-    return [walks[k] for k in which.ravel().tolist()]
+    def _signal_failed(self, ticket: int, reason: str) -> None:
+        if self._answer_without_signal:
+            self._tracks.steps_down[ticket % self._signals, f"answered_without:{reason}"] += 1
+            self._join(ticket)
+        elif self._tracks.alive(ticket):
+            self._failed((ticket % self._jobs) // self._signals, FAILURES.index(reason))

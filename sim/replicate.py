@@ -12,8 +12,10 @@ import numpy as np
 from scipy import stats
 
 from profiles.schema import Profile, origins
-from scenarios.loader import bind
-from scenarios.schema import Burst, Scenario
+from scenarios.arrivals import Burst
+from scenarios.loader import bind, read_trace
+from scenarios.schema import Scenario
+from sim.arrivals import notes_of_arrivals
 from sim.capacity import bottleneck_of, capacity_of, verdict_of
 from sim.engine import run_once
 from sim.inputs import inputs_of, notes_of
@@ -30,13 +32,16 @@ def run(
     scenario: Scenario, profile: Profile, seed: int, *, progress: Progress | None = None, keep_records: bool = False
 ) -> tuple[Result, list[tuple[float, int, Records]]]:
     """Run every load point; `keep_records` also returns (load, replication, records) of each run."""
-    entries = bind(scenario, profile)  # before anything runs: a scenario that cannot be answered says so at once
+    trace = read_trace(scenario)  # once, for all load points
+    entries = bind(
+        scenario, profile, trace=trace
+    )  # before anything runs: a scenario that cannot be answered says so at once
     loads, replications = scenario.load.points, scenario.measurement.replications
     points, kept = [], []
     for p, load in enumerate(loads):
         runs = []
         for r in range(replications):
-            records = run_once(scenario, profile, seed, load, r)
+            records = run_once(scenario, profile, seed, load, r, trace)
             runs.append(_figures(scenario, records))
             if keep_records:
                 kept.append((load, r, records))
@@ -44,7 +49,7 @@ def run(
                 progress(p * replications + r + 1, len(loads) * replications)
         points.append(point_of(scenario, load, runs))
     counts: dict[str, int] = {}
-    for entry in {e.key: e for e in entries.values()}.values():
+    for entry in {e.key: e for by_choice in entries.values() for e in by_choice.values()}.values():
         for origin, count in origins(entry).items():
             counts[origin] = counts.get(origin, 0) + count
     result = Result(
@@ -54,12 +59,12 @@ def run(
         profile_origins=counts,
         seed=seed,
         replications=replications,
-        requests=scenario.measurement.requests,
+        requests=min(scenario.measurement.requests, len(trace)) if trace else scenario.measurement.requests,
         slo=Slo(latency_s=scenario.slo.latency_s, attainment=scenario.slo.attainment),
         points=tuple(points),
         capacity=capacity_of(scenario, points),
         inputs=inputs_of(scenario, profile, entries),
-        notes=notes_of(scenario, profile),
+        notes=(*notes_of_arrivals(scenario, trace), *notes_of(scenario, profile)),
     )
     return result, kept
 
@@ -77,8 +82,14 @@ def interval(values: Iterable[float], *, lowest: float = -np.inf, highest: float
 
 
 def _figures(scenario: Scenario, records: Records) -> Figures:
-    bursts = isinstance(scenario.arrivals, Burst)
-    return figures(records, tuple(scenario.classes), scenario.slo.latency_s, scenario.slo.attainment, bursts=bursts)
+    return figures(
+        records,
+        tuple(scenario.classes),
+        scenario.slo.latency_s,
+        scenario.slo.attainment,
+        bursts=isinstance(scenario.arrivals, Burst),
+        steady=scenario.arrivals.steady,
+    )
 
 
 def _seconds(runs: Sequence[Mapping[str, float]], names: Iterable[str]) -> dict[str, Interval]:
@@ -91,15 +102,15 @@ def point_of(scenario: Scenario, load: float, runs: Sequence[Figures]) -> Point:
         name: interval((run.scalars[name] for run in runs), lowest=0.0, highest=1.0 if name in _SHARES else np.inf)
         for name in runs[0].scalars
     }
-    open_loop = scenario.load.kind == "rps"
+    steady_rate = scenario.load.kind == "rps" and scenario.arrivals.steady  # else the offered rate is what came
     backlog = scalar["backlog_share"]
-    saturated = open_loop and backlog.lo is not None and backlog.lo > SATURATED_BACKLOG
+    saturated = steady_rate and backlog.lo is not None and backlog.lo > SATURATED_BACKLOG
     used = {name: interval((run.utilisation[name] for run in runs), lowest=0.0) for name in runs[0].utilisation}
     parts = _seconds([run.mean_parts_s for run in runs], TIME_PARTS)
     return Point(
         load_kind=scenario.load.kind,
         load=load,
-        offered_rps=Interval(mean=load, lo=load, hi=load) if open_loop else scalar["arrival_rps"],
+        offered_rps=Interval(mean=load, lo=load, hi=load) if steady_rate else scalar["arrival_rps"],
         throughput_rps=scalar["throughput_rps"],
         goodput_rps=scalar["goodput_rps"],
         latency_s=_seconds([run.latency_s for run in runs], runs[0].latency_s),
@@ -111,9 +122,20 @@ def point_of(scenario: Scenario, load: float, runs: Sequence[Figures]) -> Point:
         queue_wait_p99_s=scalar["queue_wait_p99_s"],
         mean_parts_s=parts,
         failed_fraction=scalar["failed_fraction"],
-        fallback_fraction=None,
-        compile_stall_s=None,
-        vram_peak_bytes=None,
+        fallback_fraction=scalar["fallback_fraction"] if any(s.fallbacks for s in scenario.signals.values()) else None,
+        compile_stall_s=scalar["compile_stall_s"] if _stalls(scenario) else None,
+        vram_peak_bytes=max(run.scalars["vram_peak_bytes"] for run in runs) if scenario.node.memory else None,
+        failures={
+            reason: interval((run.failures[reason] for run in runs), lowest=0.0, highest=1.0)
+            for reason in runs[0].failures
+            if any(run.failures[reason] for run in runs)
+        },
+        steps_down={
+            name: float(np.mean([run.steps_down.get(name, 0.0) for run in runs]))
+            for name in sorted({name for run in runs for name in run.steps_down})
+        },
+        watermark_events=scalar["watermark_events"].mean if scenario.node.memory else None,
+        memory_timeline=tuple(runs[0].memory),
         bottleneck=bottleneck_of(used),
         signals={name: _signal(name, runs) for name in scenario.signals if all(name in run.signals for run in runs)},
         classes={name: _class(name, runs) for name in scenario.classes if all(name in run.classes for run in runs)},
@@ -122,6 +144,12 @@ def point_of(scenario: Scenario, load: float, runs: Sequence[Figures]) -> Point:
         histogram_edges_s=tuple(HISTOGRAM_EDGES.tolist()),
         histogram=tuple(np.sum([run.histogram for run in runs], axis=0).tolist()),
     )
+
+
+def _stalls(scenario: Scenario) -> bool:
+    """Whether sessions can stall to load or compile in this scenario."""
+    cold = scenario.replicas.start == "cold" or any(fault.comes_back == "cold" for fault in scenario.replicas.faults)
+    return cold or any(choice.compile for signal in scenario.signals.values() for choice in signal.choices)
 
 
 _SHARES = frozenset({"slo_attainment", "failed_fraction", "backlog_share"})

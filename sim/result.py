@@ -11,10 +11,23 @@ from pydantic import Field
 
 from profiles.document import Strict
 from profiles.schema import Origin
+from scenarios.arrivals import LoadKind
 
 Verdict = Literal["pass", "fail", "indeterminate"]
 
-TIME_PARTS = ("router_queue", "router_cpu", "lock", "session_queue", "device_own", "device_slowdown")
+TIME_PARTS = (
+    "retry",
+    "router_queue",
+    "router_cpu",
+    "lock",
+    "session_queue",
+    "load",
+    "compile",
+    "memory",
+    "fallback",
+    "device_own",
+    "device_slowdown",
+)
 """Where a request's time goes; along the slowest signal of each stage these add up to its latency exactly."""
 
 LATENCY_STATISTICS = ("mean", "p50", "p90", "p95", "p99")
@@ -47,11 +60,12 @@ class ClassResult(Strict):
 class Point(Strict):
     """One load point. `utilisation` keys: `router_cpu`, `device:gpu`, `device:cpu`, `lock:<domain>`, `session:<signal>`.
 
-    `vram_peak_bytes`, `compile_stall_s` and `fallback_fraction` are None where the run did not model them.
+    A failed request counts as endless in percentiles: one that is endless has an empty interval. The mean is over
+    answered requests. `vram_peak_bytes`, `compile_stall_s` and `fallback_fraction` are None where the run did not model them.
     `histogram`: counts of latency over `histogram_edges_s` (log-spaced), all replications together.
     """
 
-    load_kind: Literal["rps", "burst_size", "clients"]
+    load_kind: LoadKind
     load: float
     offered_rps: Interval
     throughput_rps: Interval
@@ -68,6 +82,10 @@ class Point(Strict):
     fallback_fraction: Interval | None
     compile_stall_s: Interval | None
     vram_peak_bytes: float | None
+    failures: dict[str, Interval] = {}  # share of requests by reason, those that occurred
+    steps_down: dict[str, float] = {}  # `signal:provider:reason` -> mean count a request
+    watermark_events: float | None = None  # mean count a replication of memory crossing its watermark
+    memory_timeline: tuple[tuple[float, float], ...] = ()  # [seconds, bytes] of the fullest device, first replication
     bottleneck: str
     signals: dict[str, SignalResult]
     classes: dict[str, ClassResult]
@@ -83,7 +101,7 @@ class Capacity(Strict):
     None for lo: no load passed. None for hi: no load failed, so capacity is above the highest load tried.
     """
 
-    load_kind: Literal["rps", "burst_size", "clients"]
+    load_kind: LoadKind
     lo: float | None
     hi: float | None
     indeterminate: tuple[float, ...]

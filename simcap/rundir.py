@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from profiles.errors import InputError
+from scenarios.arrivals import Trace
 from scenarios.schema import Scenario
 from sim.result import Result
 
@@ -241,10 +242,18 @@ def _manifest(run: Run, same: Mapping[str, Any], directory: Path, notes: list[st
         "inputs": {
             "scenario": {"path": str(run.scenario_file), "sha256": _digest(run.scenario_file)},
             "profile": {"path": str(run.profile_file), "sha256": _digest(run.profile_file)},
-        },
+        }
+        | _trace_input(run.scenario),
         "outputs": {str(path.relative_to(directory)): _digest(path) for path in outputs},
         "notes": notes,
     }
+
+
+def _trace_input(scenario: Scenario) -> dict[str, Any]:
+    if not isinstance(scenario.arrivals, Trace):
+        return {}
+    path = Path(scenario.arrivals.path)
+    return {"trace": {"path": str(path), "sha256": _digest(path)}}
 
 
 def _digest(path: Path) -> str:

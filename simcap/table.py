@@ -107,7 +107,9 @@ def curve_table(result: Result) -> Table:
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    unit = {"rps": "req/s", "burst_size": "burst", "clients": "clients"}[result.capacity.load_kind]
+    unit = {"rps": "req/s", "rate_scale": "× rate", "burst_size": "burst", "clients": "clients"}[
+        result.capacity.load_kind
+    ]
     for heading in (f"load\n{unit}", "through-\nput req/s", "p50\nms", "p95\nms", "p99\nms", "within\nSLO %"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("bottle-\nneck", overflow="fold")

@@ -13,10 +13,15 @@ ABSENT = "–"
 ORIGINS = ("published", "modeled", "assumed", "measured")
 
 PARTS = {
+    "retry": "failed attempts and pauses before a retry",
     "router_queue": "waiting for a router CPU worker",
     "router_cpu": "router CPU work",
     "lock": "waiting for a lock",
     "session_queue": "waiting for a model session",
+    "load": "loading a session",
+    "compile": "compiling or loading a program",
+    "memory": "waiting for memory",
+    "fallback": "on providers that then failed",
     "device_own": "inference: its own work",
     "device_slowdown": "inference: slowed by others",
 }

@@ -63,7 +63,8 @@ def test_quantiles_never_fall(law: QuantileLaw, us: list[float]) -> None:
 @given(laws(), st.floats(0, 1))
 def test_cdf_undoes_ppf(law: QuantileLaw, u: float) -> None:
     """P(X <= quantile at u) is at least u, up to rounding."""
-    assert law.cdf(float(law.ppf(u))) >= u - 1e-9
+    x = float(np.nextafter(law.ppf(u), np.inf))  # between two neighbouring floats ppf has to round down
+    assert law.cdf(x) >= u - 1e-9
 
 
 def test_sampling_agrees_with_the_exact_moments() -> None:

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from sim.arrivals import OpenLoop
 from sim.engine import simulate
 from sim.metrics import time_parts
-from sim.node import NodeSpec, Work
+from sim.node import NodeSpec
 from sim.records import Records
 from sim.result import TIME_PARTS
 from sim.streams import Streams
+from sim.work import Work
 
 
 @st.composite

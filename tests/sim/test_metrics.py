@@ -42,7 +42,7 @@ def test_a_failed_request_counts_against_the_slo() -> None:
     """Failures stay in the denominator even when they were quick."""
     node = spec()
     records = run(node, work(20, node, service=0.1), list(range(20)))
-    records.failed[:5] = True
+    records.failure[:5] = 3
     got = figures(records, ("all",), 1.0, 0.99, bursts=True)
     assert got.scalars["slo_attainment"] == 0.75
     assert got.scalars["failed_fraction"] == 0.25

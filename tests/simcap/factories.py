@@ -20,7 +20,14 @@ def interval(mean: float, spread: float = 0.03, top: float = float("inf")) -> In
 def point(load: float, kind: str = "rps", signals: tuple[str, ...] = ("intent", "pii", "jailbreak")) -> Point:
     rho = min(load / CEILING, 0.985)
     wait = 0.03 * rho / (1 - rho)
-    parts = dict(zip(TIME_PARTS, (0.0004, 0.0021, 0.55 * wait, 0.15 * wait, 0.052, 0.3 * wait), strict=True))
+    parts = dict.fromkeys(TIME_PARTS, 0.0) | {
+        "router_queue": 0.0004,
+        "router_cpu": 0.0021,
+        "lock": 0.55 * wait,
+        "session_queue": 0.15 * wait,
+        "device_own": 0.052,
+        "device_slowdown": 0.3 * wait,
+    }
     mean = sum(parts.values())
     latency = {"mean": mean, "p50": mean * 0.8, "p90": mean * 2.1, "p95": mean * 2.9, "p99": mean * 4.6}
     verdict = "pass" if latency["p99"] < 0.8 * SLO_S else "indeterminate" if latency["p99"] < SLO_S else "fail"

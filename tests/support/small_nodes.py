@@ -8,9 +8,10 @@ import numpy as np
 
 from sim.arrivals import OpenLoop
 from sim.engine import simulate
-from sim.node import NodeSpec, Work
+from sim.node import NodeSpec
 from sim.records import Records
 from sim.streams import Streams
+from sim.work import Work
 
 
 def spec(

@@ -1,0 +1,98 @@
+"""What all replicas write while the simulation runs: the time of each step, and who is still alive.
+
+Request i has jobs i*S + s. A ticket is what stations and devices pass around: epoch * J + job with J = n*S. A request's
+epoch rises when it fails, so that what is left of a failed attempt in a queue or on a device is known to be dead. In a
+run without failures every epoch is 0 and a ticket is its job. Plain lists: reading one element of a NumPy array costs
+several times as much.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from sim.node import NodeSpec
+from sim.work import Work
+
+NEVER = float("nan")
+
+FAILURES = (
+    "none",
+    "refused",
+    "queue_full",
+    "timeout",
+    "crash",
+    "no_replica",
+    "out_of_memory",
+    "provider",
+    "unfinished",
+)
+"""Why a request failed; records hold the position in this tuple."""
+
+STALLS = ("load", "compile", "memory", "fallback")
+"""Why a job that holds its session is not on the device yet."""
+
+
+class Tracks:
+    """Mutable state of one run, indexed by request or by job."""
+
+    def __init__(self, node: NodeSpec, work: Work) -> None:
+        n, signals = work.needed.shape
+        jobs = n * signals
+        self.requests: int = n
+        self.signals: int = signals
+        self.jobs: int = jobs
+        self.router_s: list[float] = work.router_s.tolist()
+        self.walks = _walks(node, work)
+
+        self.arrived, self.entered = [NEVER] * n, [NEVER] * n
+        self.router_started, self.router_ended, self.answered = [NEVER] * n, [NEVER] * n, [NEVER] * n
+        self.failure, self.retries, self.replica = [0] * n, [0] * n, [0] * n
+        self.epoch: list[int] = [0] * n
+        self.stage, self.unjoined = [0] * n, [0] * n
+
+        self.ready, self.locked = [NEVER] * jobs, [NEVER] * jobs
+        self.started, self.ended = [NEVER] * jobs, [NEVER] * jobs
+        self.variant = [-1] * jobs
+        self.own_s = [0.0] * jobs  # seconds of own work on the device
+        self.share = [0.0] * jobs  # occupancy used; 0 for those that ride along in another's batch
+        self.device = [-1] * jobs
+        self.lost: list[tuple[int, float, float, float]] = []  # device, start, end, work of inferences nobody waits for
+        self.padded_to: dict[int, int] = {}  # job -> tokens of the larger program that it ran on
+        self.stalls: dict[tuple[str, int], float] = {}  # (kind, job) -> seconds
+        self.steps_down: Counter[tuple[int, str]] = Counter()  # (variant, reason) -> count
+        self.compiles: list[tuple[float, int, int, int, float]] = []  # time, replica, variant, tokens, seconds
+        self.memory: list[tuple[float, int, int, float]] = []  # time, replica, device, bytes in use
+        self.watermarks: list[tuple[float, int, int, float]] = []  # time, replica, device, bytes: crossed upwards
+
+    def alive(self, ticket: int) -> bool:
+        """True while the attempt that this ticket belongs to is the request's current one."""
+        epoch, job = divmod(ticket, self.jobs)
+        return self.epoch[job // self.signals] == epoch
+
+    def stall(self, kind: str, job: int, seconds: float) -> None:
+        """Add to the time that a job spent held up."""
+        if seconds > 0:
+            self.stalls[kind, job] = self.stalls.get((kind, job), 0.0) + seconds
+
+    def forget_attempt(self, i: int) -> None:
+        """A request starts again: what its last attempt left is dropped, so that records tell of the final one."""
+        self.stage[i] = 0
+        self.router_started[i] = self.router_ended[i] = NEVER
+        for job in range(i * self.signals, (i + 1) * self.signals):
+            self.ready[job] = self.locked[job] = self.started[job] = self.ended[job] = NEVER
+            self.variant[job] = -1
+            self.padded_to.pop(job, None)
+            for kind in STALLS:
+                self.stalls.pop((kind, job), None)
+
+
+def _walks(node: NodeSpec, work: Work) -> list[tuple[tuple[int, ...], ...]]:
+    """For each request its stages with only the signals that it needs; empty stages are left out."""
+    patterns, which = np.unique(work.needed, axis=0, return_inverse=True)
+    walks = []
+    for pattern in patterns:
+        stages = (tuple(s for s in stage if pattern[s]) for stage in node.stages)
+        walks.append(tuple(stage for stage in stages if stage))
+    return [walks[k] for k in which.ravel().tolist()]

@@ -1,0 +1,220 @@
+"""The work that requests bring, drawn before the run: classes, lengths, needs, service times.
+
+Enters: scenario, profile, streams. Leaves: `Work`, arrays in seconds, bytes and tokens. n requests, S signals, V
+variants (see `sim.node`). Draws exist for what a request turns out not to need, too, so that variants of a scenario
+stay aligned under common random numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from profiles.schema import Entry, Profile
+from scenarios.loader import Bound, entries_of
+from scenarios.node import Choice, RouterCpu, Signal
+from scenarios.schema import Scenario
+from scenarios.traces import TraceRows
+from sim.streams import Streams
+from sim.workload_draw import draw_requests
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What each request asks of the node.
+
+    class_of, tokens: (n,). router_s: (n,) CPU seconds. needed: (n, S). service_s: (n, V) seconds when alone on the
+    device, windows summed. occupancy: (n, V) share of the device. processed: (n, S) tokens that one inference sees.
+    The rest is None where not simulated: fails (n, V) whether the inference fails on this variant; compile_s and
+    cached_load_s (n, V) seconds to compile or load the program of the request's shape; activation_bytes (n, V).
+    batch_service: by signal, seconds for (requests that run as one batch). at_length: by variant, (service seconds,
+    occupancy) for (request, tokens of the larger program that it is padded to).
+    """
+
+    class_of: Ints
+    tokens: Ints
+    router_s: Floats
+    needed: Bools
+    service_s: Floats
+    occupancy: Floats
+    processed: Ints | None = None
+    fails: Bools | None = None
+    compile_s: Floats | None = None
+    cached_load_s: Floats | None = None
+    activation_bytes: Floats | None = None
+    batch_service: dict[int, Callable[[list[int]], float]] = field(default_factory=dict)
+    at_length: dict[int, Callable[[int, int], tuple[float, float]]] = field(default_factory=dict)
+
+
+def draw_work(scenario: Scenario, profile: Profile, streams: Streams, n: int, trace: TraceRows | None = None) -> Work:
+    """Draw classes, lengths and service times of n requests; `trace`: the rows, where arrivals are a trace."""
+    bound = entries_of(scenario, profile)
+    class_of, tokens = draw_requests(scenario, streams, n, trace)
+    signals = list(scenario.signals.items())
+    steps = [(s, signal.choices[0]) for s, (_, signal) in enumerate(signals)]
+    steps += [(s, choice) for s, (_, signal) in enumerate(signals) for choice in signal.fallbacks]
+    draw = _Draw(streams, n, class_of, tokens, _needed(scenario, streams, class_of))
+
+    width = (n, len(steps))
+    service, occupancy, compile_s, cached_s = np.zeros(width), np.ones(width), np.zeros(width), np.zeros(width)
+    activation, fails = np.zeros(width), np.zeros(width, dtype=bool)
+    processed = np.column_stack([processed_tokens(signal, tokens) for _, signal in signals])
+    for v, (s, choice) in enumerate(steps):
+        name, signal = signals[s]
+        entry, rows = bound[name][choice.provider, choice.artifact], draw.needed[:, s]
+        shape = processed[rows, s]
+        service[rows, v] = draw.service(name, signal, choice, entry, rows)
+        occupancy[rows, v] = entry.occupancy_curve().at(shape)
+        if choice.failure_probability:
+            fails[:, v] = draw.uniform(f"fails:{name}:{choice.provider}") < choice.failure_probability
+        if choice.compile is not None:
+            u = draw.uniform(f"compile:{name}:{choice.provider}")[rows]
+            compile_s[rows, v] = entry.compile_surface("cold").sample(shape, u)
+            cached_s[rows, v] = _cached_load(choice, entry, shape, u)
+        if scenario.node.memory is not None and choice.device == "gpu":
+            activation[rows, v] = entry.activation_curve().at(shape)
+    base, per_token = _router_cpu(scenario, profile)
+    compiled = any(choice.compile for _, choice in steps)
+    return Work(
+        class_of=class_of,
+        tokens=tokens,
+        router_s=base + per_token * tokens.astype(np.float64),
+        needed=draw.needed,
+        service_s=service,
+        occupancy=occupancy,
+        processed=processed,
+        fails=fails if any(choice.failure_probability for _, choice in steps) else None,
+        compile_s=compile_s if compiled else None,
+        cached_load_s=cached_s if compiled else None,
+        activation_bytes=activation if scenario.node.memory is not None else None,
+        batch_service=_batch_services(scenario, bound, draw, processed),
+        at_length={
+            v: _at_length(bound[signals[s][0]][choice.provider, choice.artifact], choice, draw, *signals[s])
+            for v, (s, choice) in enumerate(steps)
+            if choice.compile is not None and choice.compile.cold_shape == "pad"
+        },
+    )
+
+
+def processed_tokens(signal: Signal, tokens: Ints) -> Ints:
+    """Tokens that one inference sees: truncated to max_tokens, the window and the last bucket, padded to a bucket."""
+    seen = tokens if signal.max_tokens is None else np.minimum(tokens, signal.max_tokens)
+    if signal.windows is not None:
+        seen = np.minimum(seen, signal.windows.tokens)
+    if signal.buckets is not None:
+        buckets = np.array(signal.buckets, dtype=np.int64)
+        seen = buckets[np.minimum(np.searchsorted(buckets, seen), buckets.size - 1)]
+    return seen
+
+
+def window_counts(signal: Signal, tokens: Ints) -> Ints:
+    """How many inferences a text takes: 1, or ceil((tokens - overlap) / (window - overlap)) when it is cut."""
+    seen = tokens if signal.max_tokens is None else np.minimum(tokens, signal.max_tokens)
+    if signal.windows is None:
+        return np.ones_like(seen)
+    stride = signal.windows.tokens - signal.windows.overlap
+    return np.maximum(-(-(seen - signal.windows.overlap) // stride), 1)
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """The draws of one replication that several variants look at."""
+
+    streams: Streams
+    n: int
+    class_of: Ints
+    tokens: Ints
+    needed: Bools
+
+    def uniform(self, name: str) -> Floats:
+        return self.streams.generator(name).random(self.n)
+
+    def stream(self, name: str, signal: Signal, choice: Choice) -> str:
+        """The stream of a variant's service draws."""
+        return f"service:{name}" if choice is signal else f"service:{name}:{choice.provider}:{choice.artifact}"
+
+    def service(self, name: str, signal: Signal, choice: Choice, entry: Entry, rows: Bools) -> Floats:
+        """Own seconds of the inferences of the rows, windows summed (each window with a draw of its own)."""
+        stream = self.stream(name, signal, choice)
+        surface, shape = entry.surface(choice.cadence), processed_tokens(signal, self.tokens)[rows]
+        total = surface.sample(shape, self.uniform(stream)[rows])
+        counts = window_counts(signal, self.tokens)[rows]
+        rng = self.streams.generator(f"{stream}:windows")
+        for k in range(2, int(counts.max(initial=1)) + 1):
+            u = rng.random(self.n)[rows]
+            more = counts >= k
+            total[more] += surface.sample(shape[more], u[more])
+        return total
+
+
+def _needed(scenario: Scenario, streams: Streams, class_of: Ints) -> Bools:
+    """(n, S): the class wants the signal, its stage is run, and no cache hit skips the stage."""
+    names, kinds = list(scenario.signals), list(scenario.classes.values())
+    needed = np.zeros((class_of.size, len(names)), dtype=bool)
+    for s, name in enumerate(names):
+        needed[:, s] = np.array([kind.signals == "all" or name in kind.signals for kind in kinds])[class_of]
+    for k, stage in enumerate(scenario.walk):
+        columns = [names.index(name) for name in stage.signals]
+        if stage.probability < 1:
+            needed[:, columns] &= (streams.generator(f"stage:{k}").random(class_of.size) < stage.probability)[:, None]
+        if scenario.cache is not None and k in scenario.cache.skips_stages:
+            hit = streams.generator("cache").random(class_of.size) < scenario.cache.hit_probability
+            needed[:, columns] &= ~hit[:, None]
+    return needed
+
+
+def _cached_load(choice: Choice, entry: Entry, shape: Ints, u: Floats) -> Floats:
+    """Seconds to load a cached program; asked for only where the scenario has an on-disk cache."""
+    assert choice.compile is not None  # noqa: S101 - the caller has looked
+    if choice.compile.disk_cache == "none":
+        return np.zeros(shape.size)
+    if choice.compile.cached_load_s is not None:
+        return np.full(shape.size, choice.compile.cached_load_s)
+    return entry.compile_surface("warm").sample(shape, u)
+
+
+def _batch_services(
+    scenario: Scenario, bound: Bound, draw: _Draw, processed: Ints
+) -> dict[int, Callable[[list[int]], float]]:
+    """For each batching signal: seconds of a batch, from the surface at its longest text and its size."""
+    services: dict[int, Callable[[list[int]], float]] = {}
+    for s, (name, signal) in enumerate(scenario.signals.items()):
+        if signal.batching is None:
+            continue
+        surface = bound[name][signal.provider, signal.artifact].surface(signal.cadence)
+        u = draw.uniform(f"service:{name}")
+
+        def seconds(requests: list[int], s: int = s, surface=surface, u: Floats = u) -> float:  # type: ignore[no-untyped-def]  # bound early on purpose
+            longest = int(processed[requests, s].max())
+            return float(surface.sample(np.array([longest]), u[requests[:1]], len(requests))[0])
+
+        services[s] = seconds
+    return services
+
+
+def _at_length(
+    entry: Entry, choice: Choice, draw: _Draw, name: str, signal: Signal
+) -> Callable[[int, int], tuple[float, float]]:
+    """Service time and occupancy of a request on the program of another length, with the request's own draw."""
+    surface, occupancy = entry.surface(choice.cadence), entry.occupancy_curve()
+    u, counts = draw.uniform(draw.stream(name, signal, choice)), window_counts(signal, draw.tokens)
+
+    def at(i: int, tokens: int) -> tuple[float, float]:
+        seconds = float(surface.sample(np.array([tokens]), u[i : i + 1])[0]) * int(counts[i])
+        return seconds, float(occupancy.at([tokens])[0])
+
+    return at
+
+
+def _router_cpu(scenario: Scenario, profile: Profile) -> tuple[float, float]:
+    if isinstance(scenario.router.cpu, RouterCpu):
+        return scenario.router.cpu.base_s, scenario.router.cpu.per_token_s
+    assert profile.router is not None  # noqa: S101 - bind has refused it with an error for the user
+    return profile.router.base_s.value, profile.router.per_token_s.value
