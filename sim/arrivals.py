@@ -176,8 +176,8 @@ def notes_of_arrivals(scenario: Scenario, trace: TraceRows | None) -> tuple[str,
 
 def _trace_notes(trace: TraceRows, asked: int) -> tuple[str, ...]:
     rows = min(len(trace), asked)
-    notes = [f"Arrivals are the first {rows} requests of the trace {trace.path}, the same in every replication."]
-    notes.append("So intervals cover the spread of service times, not that of traffic.")
+    first = f"Arrivals are the first {rows} requests of the trace {trace.path}, the same in every replication"
+    notes = [f"{first}: intervals cover the spread of service times, not that of traffic."]
     if len(trace) < asked:
         notes.append(
             f"The trace has {len(trace)} requests, fewer than measurement.requests ({asked}): all are replayed."

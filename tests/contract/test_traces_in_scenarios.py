@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +13,20 @@ import numpy as np
 import pytest
 import tiny
 import yaml
+from pydantic import TypeAdapter
 
 from profiles import store
 from profiles.errors import InputError
 from profiles.schema import Profile
 from scenarios import loader
+from scenarios.arrivals import Arrivals
 from scenarios.schema import Scenario
 from scenarios.workload import Cdf
 from sim import replicate
 from sim.engine import run_once
 from simcap.rundir import scenario_yaml
 
+ROOT = Path(__file__).resolve().parents[2]
 TRACE = "timestamp,num_prefill_tokens,kind\n" + "".join(
     f"{i / 20},{64 + i % 150},{'doc' if i % 4 == 0 else 'chat'}\n" for i in range(300)
 )
@@ -174,3 +180,39 @@ def test_every_new_process_runs(tmp_path: Path) -> None:
         result, _ = replicate.run(scenario, profile_in(tmp_path), 1)
         exact = arrivals["process"] in {"gamma", "mmpp"}
         assert all((point.offered_rps.mean == point.load) == exact for point in result.points)
+
+
+def test_the_examples_of_the_documents_are_valid() -> None:
+    """Every `arrivals` in the YAML examples of the two pages on workloads is one that a scenario may have."""
+    pages = (ROOT / "docs/explanation/workloads.md", ROOT / "docs/how-to/replay-a-trace.md")
+    found = []
+    for page in pages:
+        for block in re.findall(r"```yaml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+            for part in block.split("\n\n"):
+                arrivals = yaml.safe_load(part).get("arrivals")
+                if arrivals is not None:
+                    found.append(TypeAdapter(Arrivals).validate_python(arrivals).process)
+    assert found == ["gamma", "mmpp", "time_varying", "spike", "trace"]
+
+
+def test_the_manifest_holds_the_digest_of_the_trace(tmp_path: Path) -> None:
+    """The run directory says which bytes were replayed, and its resolved scenario gives the same curve again."""
+    file = scenario_file(tmp_path)
+    profile = str(tmp_path / "tiny.profile.json")
+    for source, out in ((file, "one"), (tmp_path / "one" / "scenario.resolved.yaml", "two")):
+        command = [
+            "simcap",
+            "run",
+            str(source),
+            "--profile",
+            profile,
+            "--out",
+            str(tmp_path / out),
+            "--no-report",
+            "-q",
+        ]
+        subprocess.run(command, check=True, capture_output=True)
+    manifest = json.loads((tmp_path / "one" / "manifest.json").read_text())
+    digest = hashlib.sha256((tmp_path / "logs" / "day.csv").read_bytes()).hexdigest()
+    assert manifest["inputs"]["trace"]["sha256"] == digest
+    assert (tmp_path / "one" / "curve.csv").read_bytes() == (tmp_path / "two" / "curve.csv").read_bytes()
