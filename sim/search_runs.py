@@ -1,0 +1,198 @@
+"""A capacity search of a scenario: the probe that runs the engine, and the answer in the form of `simcap.capacity/1`.
+
+Enters: scenario, profile, seed, options. Leaves: a `CapacitySearch`. A probe's replication is `engine.run_once` at that
+load, so all loads see the same arrivals, lengths and service draws; the number of requests is the search's to choose
+(bursts, traces and days keep theirs). The same arguments give the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from profiles.schema import Profile, origins
+from scenarios.arrivals import Burst
+from scenarios.loader import bind, read_trace
+from scenarios.schema import Scenario
+from scenarios.traces import TraceRows
+from sim.arrivals import notes_of_arrivals
+from sim.capacity import bottleneck_of
+from sim.engine import run_once
+from sim.inputs import inputs_of, notes_of
+from sim.metrics import figures
+from sim.result import Interval, Slo
+from sim.search import find
+from sim.search_levels import Outcome, Probe, Reading, Settings
+from sim.search_refine import Finding
+from sim.search_result import CapacitySearch, Over, SearchPoint, Use, sentence
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """`precision`: half width of the interval relative to the capacity. `max_requests`: effort, all runs together."""
+
+    precision: float = 0.03
+    max_requests: int = 5_000_000
+
+
+@dataclass(frozen=True)
+class Ask:
+    """The question: what is simulated, and how much of it. `trace`: rows of `loader.read_trace`."""
+
+    scenario: Scenario
+    profile: Profile
+    seed: int
+    options: Options
+    trace: TraceRows | None
+
+
+def probe_of(scenario: Scenario, profile: Profile, seed: int, trace: TraceRows | None = None) -> Probe:
+    """The probe that runs the engine."""
+    bursts = isinstance(scenario.arrivals, Burst)
+    slo = scenario.slo
+
+    def probe(load: float, replication: int, requests: int) -> Outcome:
+        measurement = scenario.measurement.model_copy(update={"requests": requests})
+        length = scenario.model_copy(update={"measurement": measurement})
+        records = run_once(length, profile, seed, load, replication, trace)
+        got = figures(
+            records,
+            tuple(scenario.classes),
+            slo.latency_s,
+            slo.attainment,
+            bursts=bursts,
+            steady=scenario.arrivals.steady,
+        )
+        latency = np.where(records.failed, np.inf, records.latency)
+        came = load if scenario.load.kind == "rps" else got.scalars["arrival_rps"]
+        return Outcome(
+            latency_s=latency.astype(np.float32),
+            breached=~(latency <= slo.latency_s),
+            backlog_share=got.scalars["backlog_share"],
+            served=load * got.scalars["throughput_rps"] / came,
+            utilisation=got.utilisation,
+        )
+
+    return probe
+
+
+def settings_of(scenario: Scenario, options: Options) -> Settings:
+    """Full runs have the effort that a load point of `simcap run` has, in twice as many replications of half the length:
+    more replications tell more about the spread between them, and runs are lengthened where they prove too short.
+    """  # fmt: skip
+    kind, steady = scenario.load.kind, _steady(scenario)
+    measurement = scenario.measurement
+    return Settings(
+        attainment=scenario.slo.attainment,
+        start=scenario.load.points[0],
+        requests=max(measurement.requests // 2, 100) if steady else measurement.requests,
+        replications=2 * measurement.replications if steady else measurement.replications,
+        precision=options.precision,
+        max_requests=options.max_requests,
+        whole=kind in {"burst_size", "clients"},
+        rates=kind in {"rps", "rate_scale"},
+        steady=steady,
+    )
+
+
+def _steady(scenario: Scenario) -> bool:
+    return scenario.arrivals.steady and not isinstance(scenario.arrivals, Burst)
+
+
+def capacity(
+    scenario: Scenario, profile: Profile, seed: int, options: Options, progress: Progress | None = None
+) -> CapacitySearch:
+    """Search for the highest load that keeps the SLO."""
+    trace = read_trace(scenario)
+    bind(scenario, profile, trace=trace)  # a scenario that cannot be answered says so before anything runs
+    finding = find(probe_of(scenario, profile, seed, trace), settings_of(scenario, options), progress)
+    found = Interval(mean=finding.load, lo=finding.lo, hi=finding.hi)
+    fullest = fullest_at(scenario, finding.at)
+    said = sentence(finding.kind, finding.reason, found, slo_of(scenario), scenario.load.kind, fullest)
+    return answer(Ask(scenario, profile, seed, options, trace), finding, said, fullest, capacity=found)
+
+
+def answer(
+    ask: Ask,
+    finding: Finding,
+    said: str,
+    fullest: tuple[Use, ...],
+    *,
+    capacity: Interval | None = None,
+    over: Over | None = None,
+) -> CapacitySearch:
+    """The whole file: what was found, and what it rests on."""
+    scenario, profile = ask.scenario, ask.profile
+    bound = bind(scenario, profile, trace=ask.trace)
+    counts: dict[str, int] = {}
+    for entry in {e.key: e for by_choice in bound.values() for e in by_choice.values()}.values():
+        for origin, count in origins(entry).items():
+            counts[origin] = counts.get(origin, 0) + count
+    return CapacitySearch(
+        scenario=scenario.name,
+        question=scenario.question,
+        profile=profile.name,
+        profile_origins=counts,
+        seed=ask.seed,
+        slo=slo_of(scenario),
+        load_kind=scenario.load.kind,
+        outcome=finding.kind,
+        reason=finding.reason,
+        capacity=capacity,
+        over=over,
+        sentence=said,
+        precision_asked=ask.options.precision if over is None else None,
+        precision_reached=finding.precision,
+        fullest=fullest,
+        points=tuple(point_of(reading) for reading in finding.readings),
+        requests_simulated=finding.spent,
+        requests_allowed=ask.options.max_requests,
+        inputs=inputs_of(scenario, profile, bound),
+        notes=(*notes_of_arrivals(scenario, ask.trace), *notes_of(scenario, profile)),
+    )
+
+
+def slo_of(scenario: Scenario) -> Slo:
+    return Slo(latency_s=scenario.slo.latency_s, attainment=scenario.slo.attainment)
+
+
+def point_of(reading: Reading) -> SearchPoint:
+    """A reading as the file holds it."""
+    late = reading.percentile_s
+    return SearchPoint(
+        load=reading.load,
+        requests=reading.requests,
+        replications=reading.replications,
+        slo_attainment=reading.attainment,
+        slo_percentile_s=late if np.isfinite(late) else None,
+        utilisation=dict(reading.utilisation),
+        bottleneck=bottleneck_of(reading.utilisation),
+        saturated=reading.saturated,
+        verdict=reading.verdict,
+    )
+
+
+def fullest_at(scenario: Scenario, reading: Reading | None) -> tuple[Use, ...]:
+    """Resources by utilisation, the fullest first. Sessions behind a lock domain that stands before them are left out:
+    they are held no longer than it is and would only repeat it.
+    """  # fmt: skip
+    if reading is None:
+        return ()
+    left: dict[str, Interval] = dict(reading.utilisation)
+    order: list[Use] = []
+    while left:
+        name = bottleneck_of(left)
+        order.append(Use(resource=name, utilisation=left.pop(name).mean or 0.0))
+        if name.startswith("lock:"):
+            left = {key: used for key, used in left.items() if not _behind(scenario, key, name.removeprefix("lock:"))}
+    return tuple(order)
+
+
+def _behind(scenario: Scenario, resource: str, domain: str) -> bool:
+    kind, _, name = resource.partition(":")
+    signal = scenario.signals.get(name)
+    return kind == "session" and signal is not None and signal.lock_domain == domain

@@ -1,0 +1,223 @@
+"""`simcap capacity`: search for the highest load that keeps the SLO, or for the least of something that a load needs.
+
+Enters: a scenario and a profile by name or path, a seed, the SLO, how precise. Leaves: the sentence, the loads that were
+tried and the origins on stdout, or `simcap.capacity/1` as JSON; with `--out` a directory with `capacity.json`, the
+resolved scenario and a manifest. Exit code 4 when there is no answer as asked: indeterminate or unreachable.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from profiles.errors import InputError
+
+if TYPE_CHECKING:
+    from scenarios.schema import Scenario
+    from sim.search_result import CapacitySearch, SearchPoint
+
+NO_ANSWER = 4
+MOST_VALUES = 1000
+SLO_TEXT = re.compile(r"p(?P<percent>\d+(?:\.\d+)?)\s*=\s*(?P<time>\d+(?:\.\d+)?)\s*(?P<unit>ms|s)")
+SLO_FORM = "expected pNN=TIME with the unit ms or s, as in p99=250ms or p99.9=1.5s"
+AT_UNITS = {"rps": ("rps",), "clients": ("clients",), "burst_size": ("burst_size",), "rate_scale": ("x", "rate_scale")}
+
+
+def capacity(
+    scenario: Annotated[str, typer.Argument(help="Name of a shipped scenario, or a path.")],
+    profile: Annotated[str | None, typer.Option(help="Name or path; goes before the scenario's own.")] = None,
+    slo: Annotated[str | None, typer.Option(metavar="pNN=TIME", help="p99=250ms: 99 % within 250 ms.")] = None,
+    attainment: Annotated[float | None, typer.Option(metavar="SHARE", help="Share of requests in time: 0.99.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same answer.")] = 1,
+    overrides: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Repeatable.")] = None,
+    precision: Annotated[float, typer.Option(help="Half width of the 95 % interval, relative.")] = 0.03,
+    max_effort: Annotated[int, typer.Option(metavar="REQUESTS", help="Simulated at most, all together.")] = 5_000_000,
+    over: Annotated[str | None, typer.Option(metavar="KEY=V1,V2,…", help="Search this key (a..b counts up).")] = None,
+    at: Annotated[str | None, typer.Option(metavar="LOAD", help="The load for --over: 40 or 40rps.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print simcap.capacity/1 instead of text.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Also write a directory with capacity.json.")] = None,
+) -> None:
+    """Find the highest load that keeps the SLO, or (--over, --at) the least that a load needs."""
+    from profiles import store
+    from scenarios import loader
+    from sim import search_over, search_runs
+    from simcap.capacity_files import Target
+    from simcap.commands.run import _profile_for, _progress
+
+    options = search_runs.Options(_precision(precision), _effort(max_effort))
+    given = (*(overrides or ()), *slo_overrides(slo, attainment))
+    wanted = loader.load(scenario, given)
+    known, profile_name = _profile_for(wanted, profile)
+    wanted = wanted.model_copy(update={"profile": profile_name})
+    if (over is None) != (at is None):
+        raise InputError("--over and --at go together: --over signals.intent.sessions=1,2,4 --at 40rps")
+    key, values = values_of(over) if over is not None else ("", [])
+    variants = [(value, loader.load(scenario, (*given, f"{key}={value}"))) for value in values]
+    load = load_at(at, wanted) if at is not None else 0.0
+    asked = {"precision": precision, "max_effort": max_effort, "over": over, "at": at}
+    again = command_line(scenario, profile_name, seed, given, asked)
+    files = (loader.locate(scenario), store.locate(profile_name))
+    target = Target(out, wanted, known.name, seed, given, again, asked, files) if out is not None else None
+    with _progress(wanted.name, shown=not as_json) as progress:
+        if over is not None:
+            result = search_over.smallest(key, variants, load, known, seed, options, progress)
+        else:
+            result = search_runs.capacity(wanted, known, seed, options, progress)
+    if target is not None:
+        target.write(result)
+    _say(result, out, as_json=as_json)
+    if result.outcome in {"indeterminate", "unreachable"}:
+        raise typer.Exit(NO_ANSWER)
+
+
+def slo_overrides(slo: str | None, attainment: float | None) -> list[str]:
+    """The scenario overrides that `--slo` and `--attainment` stand for. Raises InputError."""
+    if attainment is not None and not 0 < attainment < 1:
+        raise InputError(f"--attainment {attainment:g}: expected a share between 0 and 1, as in 0.99")
+    if slo is None:
+        return [] if attainment is None else [f"slo.attainment={attainment!r}"]
+    match = SLO_TEXT.fullmatch(slo.strip())
+    if match is None:
+        raise InputError(f"--slo {slo!r}: {SLO_FORM}")
+    share = float(f"{float(match['percent']) / 100:.12g}")
+    milliseconds = float(match["time"]) * (1000 if match["unit"] == "s" else 1)
+    if not 0 < share < 1:
+        raise InputError(f"--slo {slo!r}: p{match['percent']} is no percentile between p0 and p100; {SLO_FORM}")
+    if milliseconds <= 0:
+        raise InputError(f"--slo {slo!r}: the time must be above 0; {SLO_FORM}")
+    if attainment is not None and abs(attainment - share) > 1e-9:
+        raise InputError(
+            f"--attainment {attainment:g} contradicts --slo {slo!r}, which asks for {share:g}; give one of them, or equal ones"
+        )
+    return [f"slo.latency_ms={milliseconds!r}", f"slo.attainment={share!r}"]
+
+
+def command_line(
+    scenario: str, profile: str, seed: int, overrides: Sequence[str], asked: Mapping[str, float | str | None]
+) -> str:
+    """The command that gives the same answer again, quoted for a shell; the SLO stands among the overrides."""
+    parts = ["simcap", "capacity", scenario, "--profile", profile, "--seed", str(seed)]
+    for override in overrides:
+        parts += ["--set", override]
+    for flag, value in asked.items():
+        if value is not None:
+            parts += [f"--{flag.replace('_', '-')}", str(value)]
+    return shlex.join(parts)
+
+
+def values_of(text: str) -> tuple[str, list[str]]:
+    """`key=1,2,4` or `key=1..8` as key and values; commas inside brackets belong to the value. Raises InputError."""
+    key, equals, listed = text.partition("=")
+    span = re.fullmatch(r"\s*(\d+)\.\.(\d+)\s*", listed)
+    if not equals or not key.strip() or not listed.strip():
+        raise InputError(f"--over {text!r}: expected key=value,value,… or key=a..b, as in signals.intent.sessions=1..8")
+    if span:
+        first, last = int(span[1]), int(span[2])
+        if not first <= last < first + MOST_VALUES:
+            raise InputError(f"--over {text!r}: a..b counts up from a to b, at most {MOST_VALUES} values")
+        return key.strip(), [str(k) for k in range(first, last + 1)]
+    values, depth = [""], 0
+    for letter in listed:
+        depth += (letter in "[{") - (letter in "]}")
+        if letter == "," and depth == 0:
+            values.append("")
+        else:
+            values[-1] += letter
+    values = [value.strip() for value in values]
+    if not all(values) or depth:
+        raise InputError(f"--over {text!r}: an empty value or an open bracket; values are separated by commas")
+    if len(set(values)) != len(values) or len(values) > MOST_VALUES:
+        raise InputError(f"--over {text!r}: expected different values, at most {MOST_VALUES}")
+    return key.strip(), values
+
+
+def load_at(text: str, scenario: Scenario) -> float:
+    """`40` or `40rps` as a load of the scenario's kind. Raises InputError."""
+    kind = scenario.load.kind
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z_]*)\s*", text)
+    if match is None or not float(match[1]):
+        raise InputError(f"--at {text!r}: expected a load above 0, as in 40 or 40{AT_UNITS[kind][0]}")
+    if match[2] and match[2] not in AT_UNITS[kind]:
+        raise InputError(
+            f"--at {text!r}: the load of scenario {scenario.name} is {kind}; write {match[1]}{AT_UNITS[kind][0]}"
+        )
+    load = float(match[1])
+    if kind in {"clients", "burst_size"} and load != int(load):
+        raise InputError(f"--at {text!r}: {kind} is a whole number")
+    return load
+
+
+def _precision(precision: float) -> float:
+    if not 0.001 <= precision <= 0.5:
+        raise InputError(f"--precision {precision:g}: expected a relative half width from 0.001 to 0.5, as in 0.03")
+    return precision
+
+
+def _effort(max_effort: int) -> int:
+    if max_effort < 1000:
+        raise InputError(f"--max-effort {max_effort}: expected a number of requests, at least 1000")
+    return max_effort
+
+
+def _say(result: CapacitySearch, out: Path | None, *, as_json: bool) -> None:
+    from rich.console import Console
+
+    from simcap.report import words
+
+    if as_json:
+        typer.echo(result.model_dump_json(by_alias=True, indent=1))
+        return
+    console = Console(highlight=False, markup=False, emoji=False)
+    console.print(result.sentence, style="bold")
+    console.print()
+    console.print(_table(result))
+    if result.precision_reached is not None:
+        reached = f"±{100 * result.precision_reached:.2g} % of capacity reached, "
+    else:
+        reached = ""
+    console.print(f"{reached}{result.requests_simulated:,} requests simulated; intervals are 95 %")
+    counts = ", ".join(f"{result.profile_origins.get(origin, 0)} {origin}" for origin in words.ORIGINS)
+    console.print(f"profile {result.profile}: {counts}")
+    for note in result.notes:
+        console.print(f"note: {note}")
+    if out is not None:
+        console.print(f"results: {out / 'capacity.json'}", soft_wrap=True)
+
+
+def _table(result: CapacitySearch) -> object:
+    """The loads or values tried, for a terminal of 80 columns."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from sim.search_result import figure
+    from simcap.report import words
+    from simcap.table import VERDICT_STYLES, VERDICT_WORDS
+
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    late = f"p{100 * result.slo.attainment:.6g}\nms"
+    rows: list[tuple[str, SearchPoint]] = [(figure(point.load), point) for point in result.points]
+    if result.over is not None:
+        rows = [(tried.value, tried.point) for tried in result.over.tried]
+        table.add_column(result.over.key.rpartition(".")[2], overflow="fold", max_width=16)
+    else:
+        table.add_column(f"load\n{result.load_kind}", justify="right")
+    for heading in ("runs ×\nrequests", "within\nSLO %", late):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("fullest", overflow="fold")
+    table.add_column("\nverdict", no_wrap=True)
+    for name, point in rows:
+        used = point.utilisation[point.bottleneck].mean or 0.0
+        table.add_row(
+            name,
+            f"{point.replications} × {point.requests}",
+            words.percent_interval(point.slo_attainment),
+            words.ABSENT if point.slo_percentile_s is None else words.short(1000 * point.slo_percentile_s),
+            Text(f"{words.resource(point.bottleneck)} {100 * used:.0f} %"),
+            Text(VERDICT_WORDS[point.verdict], style=VERDICT_STYLES[point.verdict]),
+        )
+    return table
