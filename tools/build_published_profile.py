@@ -28,8 +28,9 @@ NOTES = (
     ),
     "MIGraphX figures come from a shared host whose GPU model the source does not state.",
     (
-        "Not in this profile, because not found in public: activation memory, session load time, batch sizes above 1, warm "
-        "compile times, accuracy figures, lengths below 512 tokens."
+        "Activation memory is modeled from the architecture and session load time is assumed: neither was published. Not in "
+        "this profile at all: batch sizes above 1, loading of cached programs, accuracy figures, and lengths below 512 "
+        "tokens except the published range for MIGraphX."
     ),
     (
         "The published engine ran these lengths in full; the router's main branch has truncated classifier input to 512 "

@@ -6,8 +6,11 @@ every number with its source and its doubt. tools/build_published_profile.py put
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from published_fit import CHOSEN, LENGTHS, Cell, Fit, Row, cells_of
+from published_memory import assumed_load, with_activations
 from scipy import stats
 
 from profiles import schema
@@ -44,10 +47,6 @@ GPU_UNNAMED = (
 CPU_CONTRADICTION = (
     "CPU model and thread count are not stated, and other pages of the project give 201.8, 415, about 630 and 765.7 ms "
     "at 512 tokens for models of this family; use it as an order of magnitude only"
-)
-SDPA_MEMORY = (
-    "at 8192 tokens and above three models in one process were published as out of memory on a card mostly held by a "
-    "co-tenant; this profile has no activation memory and will not reproduce that"
 )
 
 
@@ -96,12 +95,13 @@ def occupancy(
     return schema.OccupancyPoint(tokens=tokens, value=float(f"{value:.4g}"), origin=origin, source=source, doubt=doubt)
 
 
-def weights(rows: list[Row], artifact: str) -> schema.Memory:
-    """Published size of the file, taken as the bytes of the weights."""
-    row = next(r for r in rows if r["source_key"] == SIZES and r["artifact"] == artifact)
+def memory_of(rows: list[Row], artifact: str, lengths: Iterable[int]) -> schema.Memory:
+    """Published size of the file, taken as the bytes of the weights, and modeled activations at each length."""
+    size = "fp32" if artifact == "fp32" else "fp16"
+    row = next(r for r in rows if r["source_key"] == SIZES and r["artifact"] == size)
     doubt = "size of the model file, printed in MB (taken as 10^6 bytes); growth of device memory was not published"
     figure = schema.Figure(value=float(row["value"]) * 1e6, origin="published", source=SIZES, doubt=doubt)
-    return schema.Memory(weights_bytes=figure)
+    return with_activations(figure, artifact, list(lengths))
 
 
 def entry(model: str, artifact: str, provider: schema.ProviderName, **known: object) -> schema.Entry:
@@ -129,7 +129,8 @@ def flash_attention(model: str, rows: list[Row], fit: Fit) -> schema.Entry:
         "rocm",
         service=schema.Surface(cadence="unknown", cells=cells),
         occupancy=tuple(occupancy(t, f, origin, FA, "; ".join((*transfer, share))) for t, f in shares),
-        memory=weights(rows, "fp16"),
+        memory=memory_of(rows, "ck_fa_fp16", LENGTHS),
+        load=assumed_load(),
     )
 
 
@@ -164,7 +165,8 @@ def sdpa(model: str, rows: list[Row], fit: Fit) -> schema.Entry:
             cells=tuple(about(t, ms / 1000, "published", SINGLE, *doubts) for (t, _, _), ms in single.items()),
         ),
         occupancy=sdpa_occupancy(single, cells_of(rows, SDPA_THREE, "sdpa_fp16"), fit),
-        memory=weights(rows, "fp16"),
+        memory=memory_of(rows, "sdpa_fp16", (tokens for tokens, _, _ in single)),
+        load=assumed_load(),
     )
 
 
@@ -179,31 +181,49 @@ def cpu(model: str, rows: list[Row]) -> schema.Entry:
         "cpu",
         service=schema.Surface(cadence="unknown", cells=cells),
         occupancy=tuple(occupancy(t, 1.0, "assumed", None, share) for t, _, _ in single),
-        memory=weights(rows, "fp32"),
+        memory=memory_of(rows, "fp32", (tokens for tokens, _, _ in single)),
+        load=assumed_load(),
     )
 
 
-def migraphx_compile(rows: list[Row], token_model: bool) -> schema.Compile:
-    """28 to 36 s per new shape for sequence heads; one published session compile for the token head."""
-    if token_model:
-        row = next(r for r in rows if r["source_key"] == MIGRAPHX and r["metric"] == "compile_s")
-        low = high = float(row["value"])
-        source, doubt = MIGRAPHX, "one observation, at session creation; it is given no spread"
-    else:
-        low, high = (float(r["value"]) for r in rows if r["source_key"] == COMPILE)
-        source, doubt = COMPILE, "published as a range for the intent head; uniform within it is assumed"
-    cell = schema.CompileCell(
-        tokens=512,
+SHORTEST = 64
+"""The shortest length of which the source says "about 2-3 ms for seq64/128/256/512" and "28-36 second compile per new shape"."""
+
+
+def compile_cell(tokens: int, low: float, high: float, n: int, source: str, doubt: str) -> schema.CompileCell:
+    return schema.CompileCell(
+        tokens=tokens,
         levels=(0.0, 1.0),
         seconds=(low, high),
-        n=int(token_model),
+        n=n,
         origin="published",
         spread_origin="assumed",
         source=source,
         doubt=f"{doubt}; {GPU_UNNAMED}",
         cache="cold",
     )
-    return schema.Compile(per_shape=not token_model, cells=(cell,))
+
+
+def migraphx_compile(rows: list[Row], model: str) -> schema.Compile:
+    """28 to 36 s per new shape for sequence heads; one published session compile for the token head."""
+    if model == "mmbert32k-pii":
+        seconds = float(next(r for r in rows if r["source_key"] == MIGRAPHX and r["metric"] == "compile_s")["value"])
+        doubt = "one observation, at session creation; it is given no spread"
+        return schema.Compile(per_shape=False, cells=(compile_cell(512, seconds, seconds, 1, MIGRAPHX, doubt),))
+    low, high = (float(r["value"]) for r in rows if r["source_key"] == COMPILE and r["metric"].startswith("compile_s"))
+    doubt = "published as a range for the intent head; uniform within it is assumed"
+    cells = tuple(compile_cell(t, low, high, 0, COMPILE, doubt) for t in (SHORTEST, 512))
+    return schema.Compile(per_shape=True, cells=cells)
+
+
+def shortest_cell(rows: list[Row]) -> schema.Cell:
+    """Service time at 64 tokens: the lower end of the published range; up to 512 tokens the surface interpolates."""
+    low = float(next(r for r in rows if r["source_key"] == COMPILE and r["metric"] == "latency_ms_min")["value"])
+    doubt = (
+        "only `about 2-3 ms` for 64, 128, 256 and 512 tokens together is published, for the intent head; its lower end is "
+        "taken at 64 tokens"
+    )
+    return about(SHORTEST, low / 1000, "modeled", COMPILE, doubt, GPU_UNNAMED)
 
 
 def migraphx(model: str, rows: list[Row]) -> schema.Entry:
@@ -215,6 +235,8 @@ def migraphx(model: str, rows: list[Row]) -> schema.Entry:
     doubts = [GPU_UNNAMED, f"the file was {mine[0]['artifact']}", "warm, fixed shape"]
     if token_model:
         doubts.append("the same pull request also gives 3.72 ms p50 and 11.84 ms on average for this model")
+    short = () if token_model else (shortest_cell(rows),)
+    lengths = [*(cell.tokens for cell in short), 512]
     first = about(512, by_metric["first_run_s"], "published", MIGRAPHX, "one observation", GPU_UNNAMED)
     share = (
         "not published; throughput flat from concurrency 2 to 8 on one session shows that a session serialises and "
@@ -225,9 +247,10 @@ def migraphx(model: str, rows: list[Row]) -> schema.Entry:
         model,
         artifact,
         "migraphx",
-        compile=migraphx_compile(rows, token_model),
+        compile=migraphx_compile(rows, model),
         first_run=(first.model_copy(update={"n": 1}),),
-        service=schema.Surface(cadence="tight", cells=(through(512, p50, p95, p99, MIGRAPHX, *doubts),)),
-        occupancy=(occupancy(512, 1.0, "assumed", None, share),),
-        memory=weights(rows, artifact.removeprefix("sdpa_")),
+        service=schema.Surface(cadence="tight", cells=(*short, through(512, p50, p95, p99, MIGRAPHX, *doubts))),
+        occupancy=tuple(occupancy(t, 1.0, "assumed", None, share) for t in lengths),
+        memory=memory_of(rows, artifact, lengths),
+        load=assumed_load(),
     )
