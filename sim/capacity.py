@@ -6,7 +6,7 @@ is below it or the queue grows without end, and is indeterminate otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from scenarios.schema import Scenario
 from sim.result import Capacity, Interval, Point, Verdict
@@ -28,16 +28,6 @@ def verdict_of(attainment: Interval, promised: float, *, saturated: bool) -> Ver
     if attainment.lo >= promised:
         return "pass"
     return "fail" if attainment.hi < promised else "indeterminate"
-
-
-def bottleneck_of(utilisation: Mapping[str, Interval]) -> str:
-    """The resource in highest use. A lock domain goes before a session that is held no longer than the lock."""
-    order = {"lock": 0, "device": 1, "session": 2, "router_cpu": 3}
-
-    def rank(name: str) -> tuple[float, int]:
-        return -(utilisation[name].mean or 0.0), order[name.partition(":")[0]]
-
-    return min(utilisation, key=rank)
 
 
 def capacity_of(scenario: Scenario, points: Sequence[Point]) -> Capacity:
@@ -62,11 +52,7 @@ def capacity_of(scenario: Scenario, points: Sequence[Point]) -> Capacity:
 def _sentence(scenario: Scenario, passed: Point | None, failed: Point | None, unsure: Sequence[float]) -> str:
     slo, unit = scenario.slo, UNIT[scenario.load.kind]
     promise = f"{slo.attainment:.4g} of requests within {slo.latency_ms:g} ms"
-    breaks = (
-        f"; {failed.bottleneck} is the first to fill ({failed.utilisation[failed.bottleneck].mean or 0:.0%} at {failed.load:g})"
-        if failed
-        else ""
-    )
+    breaks = f"; {_breaks(failed)}" if failed else ""
     doubt = f"; indeterminate at {', '.join(f'{load:g}' for load in unsure)}" if unsure else ""
     if passed and failed:
         return f"Capacity is from {passed.load:g} up to {failed.load:g} {unit} ({promise}){breaks}{doubt}."
@@ -75,3 +61,9 @@ def _sentence(scenario: Scenario, passed: Point | None, failed: Point | None, un
     if failed:
         return f"No load tried keeps the promise ({promise}); the lowest that surely fails is {failed.load:g} {unit}{breaks}{doubt}."
     return f"Indeterminate at every load tried ({promise}): raise measurement.replications or measurement.requests."
+
+
+def _breaks(failed: Point) -> str:
+    used = failed.utilisation.get(failed.bottleneck)
+    share = f" ({used.mean or 0:.0%} in use there)" if used else ""
+    return f"what holds requests up at {failed.load:g} is {failed.bottleneck}{share}"

@@ -16,12 +16,13 @@ from scenarios.arrivals import Burst
 from scenarios.loader import bind, read_trace
 from scenarios.schema import Scenario
 from sim.arrivals import notes_of_arrivals
-from sim.capacity import bottleneck_of, capacity_of, verdict_of
+from sim.capacity import capacity_of, verdict_of
 from sim.engine import run_once
 from sim.inputs import inputs_of, notes_of
 from sim.metrics import HISTOGRAM_EDGES, Figures, figures
 from sim.records import Records
 from sim.result import TIME_PARTS, ClassResult, Interval, Point, Result, SignalResult, Slo
+from sim.why import bottleneck_of, headroom
 
 SATURATED_BACKLOG = 0.02  # share of arrivals unanswered when arrivals stop; a stable queue keeps it near 0
 
@@ -107,6 +108,11 @@ def point_of(scenario: Scenario, load: float, runs: Sequence[Figures]) -> Point:
     saturated = steady_rate and backlog.lo is not None and backlog.lo > SATURATED_BACKLOG
     used = {name: interval((run.utilisation[name] for run in runs), lowest=0.0) for name in runs[0].utilisation}
     parts = _seconds([run.mean_parts_s for run in runs], TIME_PARTS)
+    failures = {
+        reason: interval((run.failures[reason] for run in runs), lowest=0.0, highest=1.0)
+        for reason in runs[0].failures
+        if any(run.failures[reason] for run in runs)
+    }
     return Point(
         load_kind=scenario.load.kind,
         load=load,
@@ -125,18 +131,15 @@ def point_of(scenario: Scenario, load: float, runs: Sequence[Figures]) -> Point:
         fallback_fraction=scalar["fallback_fraction"] if any(s.fallbacks for s in scenario.signals.values()) else None,
         compile_stall_s=scalar["compile_stall_s"] if _stalls(scenario) else None,
         vram_peak_bytes=max(run.scalars["vram_peak_bytes"] for run in runs) if scenario.node.memory else None,
-        failures={
-            reason: interval((run.failures[reason] for run in runs), lowest=0.0, highest=1.0)
-            for reason in runs[0].failures
-            if any(run.failures[reason] for run in runs)
-        },
+        failures=failures,
         steps_down={
             name: float(np.mean([run.steps_down.get(name, 0.0) for run in runs]))
             for name in sorted({name for run in runs for name in run.steps_down})
         },
         watermark_events=scalar["watermark_events"].mean if scenario.node.memory else None,
         memory_timeline=tuple(runs[0].memory),
-        bottleneck=bottleneck_of(used),
+        bottleneck=bottleneck_of(used, parts, failures, shared=bool(scenario.node.co_tenants)),
+        headroom=headroom(used),
         signals={name: _signal(name, runs) for name in scenario.signals if all(name in run.signals for run in runs)},
         classes={name: _class(name, runs) for name in scenario.classes if all(name in run.classes for run in runs)},
         requests_measured=sum(run.measured for run in runs),

@@ -86,7 +86,8 @@ class Point(Strict):
     steps_down: dict[str, float] = {}  # `signal:provider:reason` -> mean count a request
     watermark_events: float | None = None  # mean count a replication of memory crossing its watermark
     memory_timeline: tuple[tuple[float, float], ...] = ()  # [seconds, bytes] of the fullest device, first replication
-    bottleneck: str
+    bottleneck: str  # see `sim.why`
+    headroom: dict[str, float] = {}  # factor by which the load could grow until each resource is full, least first
     signals: dict[str, SignalResult]
     classes: dict[str, ClassResult]
     requests_measured: int

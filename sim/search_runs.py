@@ -18,7 +18,6 @@ from scenarios.loader import bind, read_trace
 from scenarios.schema import Scenario
 from scenarios.traces import TraceRows
 from sim.arrivals import notes_of_arrivals
-from sim.capacity import bottleneck_of
 from sim.engine import run_once
 from sim.inputs import inputs_of, notes_of
 from sim.metrics import figures
@@ -27,6 +26,7 @@ from sim.search import find
 from sim.search_levels import Outcome, Probe, Reading, Settings
 from sim.search_refine import Finding
 from sim.search_result import CapacitySearch, Over, SearchPoint, Use, sentence
+from sim.why import first_to_fill
 
 Progress = Callable[[int, int], None]
 
@@ -170,7 +170,7 @@ def point_of(reading: Reading) -> SearchPoint:
         slo_attainment=reading.attainment,
         slo_percentile_s=late if np.isfinite(late) else None,
         utilisation=dict(reading.utilisation),
-        bottleneck=bottleneck_of(reading.utilisation),
+        bottleneck=first_to_fill(reading.utilisation),
         saturated=reading.saturated,
         verdict=reading.verdict,
     )
@@ -185,7 +185,7 @@ def fullest_at(scenario: Scenario, reading: Reading | None) -> tuple[Use, ...]:
     left: dict[str, Interval] = dict(reading.utilisation)
     order: list[Use] = []
     while left:
-        name = bottleneck_of(left)
+        name = first_to_fill(left)
         order.append(Use(resource=name, utilisation=left.pop(name).mean or 0.0))
         if name.startswith("lock:"):
             left = {key: used for key, used in left.items() if not _behind(scenario, key, name.removeprefix("lock:"))}

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profiles.schema import Entry, Profile
+from profiles.surface import ServiceSurface, TokenCurve
 from scenarios.loader import Bound, entries_of
-from scenarios.node import Choice, RouterCpu, Signal
+from scenarios.node import PARTITION_DEVICES, Choice, RouterCpu, Signal
 from scenarios.schema import Scenario
 from scenarios.traces import TraceRows
 from sim.streams import Streams
@@ -70,8 +71,8 @@ def draw_work(scenario: Scenario, profile: Profile, streams: Streams, n: int, tr
         name, signal = signals[s]
         entry, rows = bound[name][choice.provider, choice.artifact], draw.needed[:, s]
         shape = processed[rows, s]
-        service[rows, v] = draw.service(name, signal, choice, entry, rows)
-        occupancy[rows, v] = entry.occupancy_curve().at(shape)
+        own, share = draw.service(name, signal, choice, entry, rows), entry.occupancy_curve().at(shape)
+        service[rows, v], occupancy[rows, v] = on_part_of_device(own, share, _part(scenario, choice))
         if choice.failure_probability:
             fails[:, v] = draw.uniform(f"fails:{name}:{choice.provider}") < choice.failure_probability
         if choice.compile is not None:
@@ -96,7 +97,7 @@ def draw_work(scenario: Scenario, profile: Profile, streams: Streams, n: int, tr
         activation_bytes=activation if scenario.node.memory is not None else None,
         batch_service=_batch_services(scenario, bound, draw, processed),
         at_length={
-            v: _at_length(bound[signals[s][0]][choice.provider, choice.artifact], choice, draw, *signals[s])
+            v: _at_length(scenario, bound[signals[s][0]][choice.provider, choice.artifact], choice, draw, *signals[s])
             for v, (s, choice) in enumerate(steps)
             if choice.compile is not None and choice.compile.cold_shape == "pad"
         },
@@ -188,27 +189,53 @@ def _batch_services(
     for s, (name, signal) in enumerate(scenario.signals.items()):
         if signal.batching is None:
             continue
-        surface = bound[name][signal.provider, signal.artifact].surface(signal.cadence)
-        u = draw.uniform(f"service:{name}")
+        entry = bound[name][signal.provider, signal.artifact]
+        surface, occupancy = entry.surface(signal.cadence), entry.occupancy_curve()
+        part, u = _part(scenario, signal), draw.uniform(f"service:{name}")
 
-        def seconds(requests: list[int], s: int = s, surface=surface, u: Floats = u) -> float:  # type: ignore[no-untyped-def]  # bound early on purpose
-            longest = int(processed[requests, s].max())
-            return float(surface.sample(np.array([longest]), u[requests[:1]], len(requests))[0])
+        def seconds(
+            requests: list[int],
+            s: int = s,
+            surface: ServiceSurface = surface,
+            occupancy: TokenCurve = occupancy,
+            part: float = part,
+            u: Floats = u,
+        ) -> float:
+            longest = processed[requests, s].max(keepdims=True)
+            own = surface.sample(longest, u[requests[:1]], len(requests))
+            return float(on_part_of_device(own, occupancy.at(longest), part)[0][0])
 
         services[s] = seconds
     return services
 
 
+def on_part_of_device(service_s: Floats, occupancy: Floats, part: float) -> tuple[Floats, Floats]:
+    """Own seconds and occupancy of inferences on a device that has `part` of the compute they were measured with.
+
+    Work that used a share f of the whole device uses f / part of the part, at the same speed; where that would be more
+    than all of it, it uses all and takes f / part times as long. Modeled: nobody published encoders on partitions.
+    """
+    wanted = occupancy / part
+    return service_s * np.maximum(wanted, 1.0), np.minimum(wanted, 1.0)
+
+
+def _part(scenario: Scenario, choice: Choice) -> float:
+    """Share of the measured device's compute that one device of the node has."""
+    return 1.0 / PARTITION_DEVICES[scenario.node.partition] if choice.device == "gpu" else 1.0
+
+
 def _at_length(
-    entry: Entry, choice: Choice, draw: _Draw, name: str, signal: Signal
+    scenario: Scenario, entry: Entry, choice: Choice, draw: _Draw, name: str, signal: Signal
 ) -> Callable[[int, int], tuple[float, float]]:
     """Service time and occupancy of a request on the program of another length, with the request's own draw."""
     surface, occupancy = entry.surface(choice.cadence), entry.occupancy_curve()
+    part = _part(scenario, choice)
     u, counts = draw.uniform(draw.stream(name, signal, choice)), window_counts(signal, draw.tokens)
 
     def at(i: int, tokens: int) -> tuple[float, float]:
-        seconds = float(surface.sample(np.array([tokens]), u[i : i + 1])[0]) * int(counts[i])
-        return seconds, float(occupancy.at([tokens])[0])
+        own = surface.sample(np.array([tokens]), u[i : i + 1]) * counts[i]
+        seconds, share = on_part_of_device(own, occupancy.at([tokens]), part)
+        return float(seconds[0]), float(share[0])
 
     return at
 
