@@ -180,7 +180,8 @@ def integral(curve: RateCurve, t: float) -> float:
     total, period = 0.0, float(curve.edges[-1])
     areas = [(b - a) * (p + q) / 2 for (a, b), p, q in zip(pairwise(curve.edges), curve.left, curve.right, strict=True)]
     if curve.after is None:
-        total, t = math.floor(t / period) * sum(areas), t % period
+        cycles, t = divmod(t, period)  # both at once: a quotient and a remainder rounded apart may disagree
+        total = cycles * sum(areas)
     elif t > period:
         return sum(areas) + (t - period) * curve.after
     for (a, b), p, q in zip(pairwise(curve.edges), curve.left, curve.right, strict=True):
