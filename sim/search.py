@@ -26,7 +26,7 @@ import numpy as np
 from sim.search_levels import Bench, EffortUsedUpError, Probe, Reading, Settings
 from sim.search_refine import Finding, Refine
 
-SHORT = 8  # runs of steps 1 and 2 are this many times shorter than full ones
+SHORT = 4  # runs of steps 1 and 2 are this many times shorter than full ones
 AGAINST_STREAK = 20  # but long enough that about this many breaches a run are allowed
 
 
@@ -39,8 +39,10 @@ def find(probe: Probe, settings: Settings, progress: Callable[[int, int], None] 
         if isinstance(bracket, Finding):
             finding = bracket
         else:
-            below, above = _close_in(bench, *bracket)
-            finding = _saturation(bench, below, above) or refine.run(below, above)
+            finding = _saturation(bench, *bracket)  # nothing to close in on where only the backlog fails
+            if finding is None:
+                below, above = _close_in(bench, *bracket)
+                finding = _saturation(bench, below, above) or refine.run(below, above)
     except EffortUsedUpError:
         finding = refine.used_up()
     readings = tuple(bench.readings())
@@ -135,13 +137,12 @@ def _saturation(bench: Bench, below: Reading, above: Reading) -> Finding | None:
     only_backlog = above.saturated and above.share <= settings.allowed
     if not (settings.rates and settings.steady) or not (only_backlog or below.fullest >= 1 - 2 * p):
         return None
-    over = bench.read(1.3 * above.load, settings.requests, settings.replications)
+    long = 4 * settings.requests  # for a rate served that is known to a fraction of the precision, and slow queues
+    over = bench.read(1.3 * above.load, long, _few(settings))
     served = over.served
     if not over.saturated or served.mean is None or served.hi is None:
         return None
-    near = bench.read((1 - 1.8 * p) * served.mean, settings.requests, settings.replications)
-    if near.verdict == "indeterminate":
-        near = bench.read(near.load, 4 * settings.requests, settings.replications)
+    near = bench.read((1 - 1.5 * p) * served.mean, long, _few(settings))
     if near.verdict != "pass":
         return None
     reason = (

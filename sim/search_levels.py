@@ -7,9 +7,9 @@ Warm-up: MSER-5 (`sim.metrics.mser5`) on the mean over replications of log laten
 On a single replication the rule often cuts a long queue at its beginning and so flatters the attainment: on M/M/1 at
 ρ = 0.9 and 20 000 requests the share of breaches comes out a quarter too low. docs/decisions/0013 has the comparison.
 
-Interval: with mean share p over R replications of standard deviation s, ln p ± t(0.975, R-1) s / (p sqrt R). The share is
-skewed (breaches come in clusters); its logarithm is not, much. Where no request at all breached, or every one, the end
-that variance cannot give is Wilson's, z² / (N + z²) for N requests.
+Interval: Student's t on the jackknife of ln p, p the mean share over R replications (Tukey 1958; Miller 1974): about
+ln p ± t(0.975, R-1) s / (p sqrt R). The share is skewed (breaches come in clusters); the logarithm of its mean is not, much.
+Where no request at all breached, or every one, the end that variance cannot give is Wilson's, z² / (N + z²) for N requests.
 """
 
 from __future__ import annotations
@@ -167,8 +167,21 @@ def share_interval(shares: NDArray[np.float64], requests: int) -> tuple[float, f
         return 0.0, Z2 / (requests + Z2)
     if mean == 1.0:
         return requests / (requests + Z2), 1.0
-    half = half_log(float(shares.std(ddof=1)) / mean, shares.size)
-    return mean * float(np.exp(-half)), min(mean * float(np.exp(half)), 1.0)
+    centre, cv = log_mean(shares)
+    half = half_log(cv, shares.size)
+    return float(np.exp(centre - half)), min(float(np.exp(centre + half)), 1.0)
+
+
+def log_mean(shares: NDArray[np.float64]) -> tuple[float, float]:
+    """Jackknife of ln(mean share): its estimate without the bias of order 1/R, and the standard deviation of its
+    pseudo-values. Where one replication holds all breaches the jackknife does not exist: the delta method, s / p.
+    """  # fmt: skip
+    total, number = float(shares.sum()), shares.size
+    others = (total - shares) / (number - 1)
+    if np.any(others <= 1e-12 * total):
+        return float(np.log(total / number)), float(shares.std(ddof=1)) * number / total
+    pseudo = number * np.log(total / number) - (number - 1) * np.log(others)
+    return float(pseudo.mean()), float(pseudo.std(ddof=1))
 
 
 def half_log(cv: float, replications: int) -> float:
@@ -186,18 +199,20 @@ class Bench:
     def __init__(self, probe: Probe, settings: Settings, progress: Callable[[int, int], None] | None = None) -> None:
         self.settings = settings
         self.spent = 0  # requests
+        self._first = 0  # number of the first replication of a reading
         self._probe, self._progress = probe, progress
-        self._runs: dict[tuple[float, int], list[Outcome]] = {}
-        self._readings: dict[tuple[float, int, int], Reading] = {}
+        self._runs: dict[tuple[float, int, int], list[Outcome]] = {}
+        self._readings: dict[tuple[float, int, int, int], Reading] = {}
 
     def read(self, load: float, requests: int, replications: int) -> Reading:
         """The reading of a load (rounded where loads are whole). Raises EffortUsedUpError."""
         if self.settings.whole:
             load = float(max(round(load), 1))
-        key = (load, requests, replications)
+        first = self._first
+        key = (load, requests, first, replications)
         if key not in self._readings:
-            runs = self._runs.setdefault((load, requests), [])
-            for replication in range(len(runs), replications):
+            runs = self._runs.setdefault((load, requests, first), [])
+            for replication in range(first + len(runs), first + replications):
                 if self.spent + requests > self.settings.max_requests:
                     raise EffortUsedUpError
                 runs.append(self._probe(load, replication, requests))
@@ -206,6 +221,10 @@ class Bench:
                     self._progress(self.spent, self.settings.max_requests)
             self._readings[key] = Reading(load, requests, tuple(islice(runs, replications)), self.settings)
         return self._readings[key]
+
+    def begin_afresh(self) -> None:
+        """From now on read replications that no reading has seen, so that what was chosen by those does not bias these."""
+        self._first = self.settings.replications
 
     @property
     def left(self) -> int:

@@ -19,6 +19,7 @@ from sim.search_levels import Bench, Reading, half_log
 Kind = Literal["found", "saturation", "indeterminate", "unreachable"]
 
 ENOUGH_BREACHES = 0.7  # largest coefficient of variation of the share of breaches between replications
+SPARE = 0.85  # aimed at, of the precision asked
 FAR = 0.25  # largest step outwards when the interval's end is looked for, of the load
 
 CURVES: tuple[Callable[[Reading], float], ...] = (lambda r: r.y_hi, lambda r: r.y, lambda r: r.y_lo)
@@ -75,14 +76,17 @@ class Refine:
         settings = self._bench.settings
         slope = max(above.y - below.y, 0.1) / max(above.load - below.load, 1e-9 * above.load)
         first = self._approach(below.load + _step_to_root(below, above), slope)
-        reps = self._enough(first.replications, first.cv, slope * first.load)
+        reps = self._enough(first.replications, first, first.cv, slope * first.load)
+        # How many replications to use was chosen by `first`: the interval is read from others, or it would be narrow
+        # where it is wrong (a quiet set of replications has both few breaches and little spread).
+        self._bench.begin_afresh()
         half = half_log(first.cv, reps) / slope
         readings = [first]
         while True:
             self._best = ends = self._ends(readings, first.requests, reps, half, slope)
             if ends.reached() <= settings.precision or (settings.whole and ends.lo == ends.hi):
                 return Finding("found", None, ends.load, ends.lo, ends.hi)
-            more = self._enough(reps, ends.cv, ends.slope * ends.load, beyond=True)
+            more = self._enough(reps, first, ends.cv, ends.slope * ends.load, beyond=True)
             if more <= reps:
                 return self.used_up()
             readings = self._around(first.requests, reps, ends)
@@ -115,13 +119,15 @@ class Refine:
             reading = self._bench.read(load, requests, settings.replications)
         return reading
 
-    def _enough(self, now: int, cv: float, steepness: float, *, beyond: bool = False) -> int:
-        """Replications that should reach the precision (a tenth to spare), at most four times as many as now, if affordable."""
+    def _enough(self, now: int, at: Reading, cv: float, steepness: float, *, beyond: bool = False) -> int:
+        """Replications that should reach the precision with something to spare, at most four times as many as now, if
+        affordable.
+        """  # fmt: skip
         settings = self._bench.settings
-        runs = settings.requests if not self._bench.left else max(self._bench.left // (3 * settings.requests), 0)
-        most = min(4 * now, now + runs)
+        affordable = self._bench.left // (3 * at.counted // at.replications + 1)
+        most = min(4 * now, now + affordable if beyond else max(affordable, now))
         reps = now + max(now // 4, 1) if beyond else now
-        while reps < most and half_log(cv, reps) > 0.9 * settings.precision * steepness:
+        while reps < most and half_log(cv, reps) > SPARE * settings.precision * steepness:
             reps += 1
         return min(reps, max(most, now))
 

@@ -81,15 +81,15 @@ def probe_of(scenario: Scenario, profile: Profile, seed: int, trace: TraceRows |
 
 
 def settings_of(scenario: Scenario, options: Options) -> Settings:
-    """Full runs have the effort that a load point of `simcap run` has, in twice as many replications of half the length:
-    more replications tell more about the spread between them, and runs are lengthened where they prove too short.
+    """Full runs begin with half the effort that a load point of `simcap run` has, in twice as many replications of a
+    quarter of the length: replications tell about the spread between them, and runs that prove too short are lengthened.
     """  # fmt: skip
     kind, steady = scenario.load.kind, _steady(scenario)
     measurement = scenario.measurement
     return Settings(
         attainment=scenario.slo.attainment,
         start=scenario.load.points[0],
-        requests=max(measurement.requests // 2, 100) if steady else measurement.requests,
+        requests=max(measurement.requests // 4, 1000) if steady else measurement.requests,
         replications=2 * measurement.replications if steady else measurement.replications,
         precision=options.precision,
         max_requests=options.max_requests,
