@@ -50,10 +50,16 @@ class Slo(Strict):
 
 
 class Measurement(Strict):
-    """`requests` a replication, warm-up included; every figure has a 95 % interval over `replications`."""
+    """`requests` a replication, warm-up included; every figure has a 95 % interval over `replications`.
+
+    `duration_s` instead makes each replication as long as it says at every load: requests = rate * duration. `warmup`:
+    removed by the MSER-5 rule, or kept where the start is what the scenario asks about (a cold start, a crash).
+    """
 
     requests: Annotated[int, Field(ge=100, le=100_000_000)] = 20_000
+    duration_s: Positive | None = None
     replications: Annotated[int, Field(ge=5, le=10_000)] = 5
+    warmup: Literal["mser5", "keep"] = "mser5"
 
 
 class Scenario(Strict):
@@ -86,6 +92,8 @@ class Scenario(Strict):
             raise problem_at(
                 ["load"], f"arrivals.process {self.arrivals.process!r} takes load.{wanted}, found load.{self.load.kind}"
             )
+        if self.measurement.duration_s is not None and self.load.kind != "rps":
+            raise problem_at(["measurement", "duration_s"], f"goes with load.rps, found load.{self.load.kind}; give requests")
         return self
 
     def _check_signals(self) -> None:

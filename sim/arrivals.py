@@ -117,6 +117,8 @@ def requests_of(scenario: Scenario, load: float, trace: TraceRows | None = None)
         return scenario.arrivals.bursts * int(load)
     if trace is not None:
         return min(scenario.measurement.requests, len(trace))
+    if scenario.measurement.duration_s is not None:
+        return max(round(load * scenario.measurement.duration_s), 100)
     return scenario.measurement.requests
 
 
@@ -159,17 +161,17 @@ def notes_of_arrivals(scenario: Scenario, trace: TraceRows | None) -> tuple[str,
         return _trace_notes(trace, asked)
     notes = []
     for load in scenario.load.points:
-        lasts = asked / load
+        lasts = requests_of(scenario, load) / load
         if isinstance(process, TimeVarying) and lasts < process.points[-1][0]:
             notes.append(
                 f"At {load:g} requests a second a replication lasts about {lasts:.4g} s, less than one period of the rate "
-                f"({process.points[-1][0]:g} s): only its beginning is seen. Raise measurement.requests to see all of it."
+                f"({process.points[-1][0]:g} s): only its beginning is seen. Raise measurement.requests or measurement.duration_s to see all of it."
             )
         if isinstance(process, Spike) and lasts < process.at_s + process.duration_s:
             seen = "only the beginning" if lasts > process.at_s else "nothing"
             notes.append(
                 f"At {load:g} requests a second a replication lasts about {lasts:.4g} s and sees {seen} of the spike at "
-                f"{process.at_s:g} s. Raise measurement.requests."
+                f"{process.at_s:g} s. Raise measurement.requests or measurement.duration_s."
             )
     return tuple(notes)
 

@@ -15,7 +15,7 @@ from profiles.schema import Profile, origins
 from scenarios.arrivals import Burst
 from scenarios.loader import bind, read_trace
 from scenarios.schema import Scenario
-from sim.arrivals import notes_of_arrivals
+from sim.arrivals import notes_of_arrivals, requests_of
 from sim.capacity import capacity_of, verdict_of
 from sim.engine import run_once
 from sim.inputs import inputs_of, notes_of
@@ -60,7 +60,7 @@ def run(
         profile_origins=counts,
         seed=seed,
         replications=replications,
-        requests=min(scenario.measurement.requests, len(trace)) if trace else scenario.measurement.requests,
+        requests=max(requests_of(scenario, load, trace) for load in loads),
         slo=Slo(latency_s=scenario.slo.latency_s, attainment=scenario.slo.attainment),
         points=tuple(points),
         capacity=capacity_of(scenario, points),
@@ -89,7 +89,7 @@ def _figures(scenario: Scenario, records: Records) -> Figures:
         scenario.slo.latency_s,
         scenario.slo.attainment,
         bursts=isinstance(scenario.arrivals, Burst),
-        steady=scenario.arrivals.steady,
+        steady=scenario.arrivals.steady and scenario.measurement.warmup == "mser5",
     )
 
 

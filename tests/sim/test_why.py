@@ -58,5 +58,5 @@ def test_failures_come_before_waiting() -> None:
 def test_headroom_is_the_factor_until_a_resource_is_full() -> None:
     """Least first: 1/0.9 for the lock domain, 5 for the router CPU."""
     room = headroom(USED)
-    assert list(room)[0] == "lock:sequence"
+    assert next(iter(room)) == "lock:sequence"
     assert room["router_cpu"] == 5
