@@ -36,17 +36,20 @@ def find(probe: Probe, settings: Settings, progress: Callable[[int, int], None] 
     refine = Refine(bench)
     try:
         bracket = _bracket(bench)
-        if isinstance(bracket, Finding):
-            finding = bracket
-        else:
-            finding = _saturation(bench, *bracket)  # nothing to close in on where only the backlog fails
-            if finding is None:
-                below, above = _close_in(bench, *bracket)
-                finding = _saturation(bench, below, above) or refine.run(below, above)
+        finding = bracket if isinstance(bracket, Finding) else _within(bench, refine, *bracket)
     except EffortUsedUpError:
         finding = refine.used_up()
     readings = tuple(bench.readings())
     return replace(finding, readings=readings, at=_nearest(readings, finding), spent=bench.spent)
+
+
+def _within(bench: Bench, refine: Refine, below: Reading, above: Reading) -> Finding:
+    """The finding, given a bracket."""
+    kept_until_full = _saturation(bench, below, above)
+    if kept_until_full is not None:  # where only the backlog fails there is nothing to close in on
+        return kept_until_full
+    below, above = _close_in(bench, below, above)
+    return _saturation(bench, below, above) or refine.run(below, above)
 
 
 def _nearest(readings: Sequence[Reading], finding: Finding) -> Reading | None:
@@ -145,7 +148,5 @@ def _saturation(bench: Bench, below: Reading, above: Reading) -> Finding | None:
     near = bench.read((1 - 1.5 * p) * served.mean, long, _few(settings))
     if near.verdict != "pass":
         return None
-    reason = (
-        f"the SLO is kept up to saturation: of more than {served.mean:.4g} requests a second the rest stays unanswered"
-    )
+    reason = f"the SLO is kept up to saturation: above a load of {served.mean:.4g} requests pile up without end"
     return Finding("saturation", reason, (near.load + served.hi) / 2, near.load, served.hi)

@@ -84,6 +84,7 @@ class Reading:
 
     def __init__(self, load: float, requests: int, runs: tuple[Outcome, ...], settings: Settings) -> None:
         self.load, self.requests, self.replications = load, requests, len(runs)
+        self.length = runs[0].breached.size  # requests that a run had: bursts and traces keep their own
         self._settings = settings
         late = _shares(runs, steady=settings.steady)
         self.counted = late.counted
@@ -177,6 +178,8 @@ def log_mean(shares: NDArray[np.float64]) -> tuple[float, float]:
     pseudo-values. Where one replication holds all breaches the jackknife does not exist: the delta method, s / p.
     """  # fmt: skip
     total, number = float(shares.sum()), shares.size
+    if float(np.ptp(shares)) <= 1e-12:
+        return float(np.log(total / number)), 0.0  # equal shares; rounding is no spread
     others = (total - shares) / (number - 1)
     if np.any(others <= 1e-12 * total):
         return float(np.log(total / number)), float(shares.std(ddof=1)) * number / total

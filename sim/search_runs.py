@@ -165,7 +165,7 @@ def point_of(reading: Reading) -> SearchPoint:
     late = reading.percentile_s
     return SearchPoint(
         load=reading.load,
-        requests=reading.requests,
+        requests=reading.length,
         replications=reading.replications,
         slo_attainment=reading.attainment,
         slo_percentile_s=late if np.isfinite(late) else None,

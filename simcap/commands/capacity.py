@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,8 +19,10 @@ import typer
 from profiles.errors import InputError
 
 if TYPE_CHECKING:
+    from profiles.schema import Profile
     from scenarios.schema import Scenario
     from sim.search_result import CapacitySearch, SearchPoint
+    from sim.search_runs import Options, Progress
 
 NO_ANSWER = 4
 MOST_VALUES = 1000
@@ -45,7 +48,7 @@ def capacity(
     """Find the highest load that keeps the SLO, or (--over, --at) the least that a load needs."""
     from profiles import store
     from scenarios import loader
-    from sim import search_over, search_runs
+    from sim import search_runs
     from simcap.capacity_files import Target
     from simcap.commands.run import _profile_for, _progress
 
@@ -54,25 +57,33 @@ def capacity(
     wanted = loader.load(scenario, given)
     known, profile_name = _profile_for(wanted, profile)
     wanted = wanted.model_copy(update={"profile": profile_name})
-    if (over is None) != (at is None):
-        raise InputError("--over and --at go together: --over signals.intent.sessions=1,2,4 --at 40rps")
-    key, values = values_of(over) if over is not None else ("", [])
-    variants = [(value, loader.load(scenario, (*given, f"{key}={value}"))) for value in values]
-    load = load_at(at, wanted) if at is not None else 0.0
+    search = _search_over(over, at, lambda override: loader.load(scenario, (*given, override)), wanted)
     asked = {"precision": precision, "max_effort": max_effort, "over": over, "at": at}
     again = command_line(scenario, profile_name, seed, given, asked)
     files = (loader.locate(scenario), store.locate(profile_name))
     target = Target(out, wanted, known.name, seed, given, again, asked, files) if out is not None else None
     with _progress(wanted.name, shown=not as_json) as progress:
-        if over is not None:
-            result = search_over.smallest(key, variants, load, known, seed, options, progress)
-        else:
-            result = search_runs.capacity(wanted, known, seed, options, progress)
+        result = search(known, seed, options, progress)
     if target is not None:
         target.write(result)
     _say(result, out, as_json=as_json)
     if result.outcome in {"indeterminate", "unreachable"}:
         raise typer.Exit(NO_ANSWER)
+
+
+def _search_over(
+    over: str | None, at: str | None, load_with: Callable[[str], Scenario], wanted: Scenario
+) -> Callable[[Profile, int, Options, Progress | None], CapacitySearch]:
+    """The search that the flags ask for: over load, or over the values of a key at one load. Raises InputError."""
+    from sim import search_over, search_runs
+
+    if over is None and at is None:
+        return partial(search_runs.capacity, wanted)
+    if over is None or at is None:
+        raise InputError("--over and --at go together: --over signals.intent.sessions=1,2,4 --at 40rps")
+    key, values = values_of(over)
+    variants = [(value, load_with(f"{key}={value}")) for value in values]
+    return partial(search_over.smallest, key, variants, load_at(at, wanted))
 
 
 def slo_overrides(slo: str | None, attainment: float | None) -> list[str]:
