@@ -53,10 +53,12 @@ class Ask:
 def probe_of(scenario: Scenario, profile: Profile, seed: int, trace: TraceRows | None = None) -> Probe:
     """The probe that runs the engine."""
     bursts = isinstance(scenario.arrivals, Burst)
-    slo = scenario.slo
+    slo, steady = scenario.slo, _steady(scenario)
 
     def probe(load: float, replication: int, requests: int) -> Outcome:
-        measurement = scenario.measurement.model_copy(update={"requests": requests})
+        # A steady process is as long as the search needs it; a story keeps the length that its scenario gives it.
+        change = {"requests": requests, "duration_s": None} if steady else {}
+        measurement = scenario.measurement.model_copy(update=change)
         length = scenario.model_copy(update={"measurement": measurement})
         records = run_once(length, profile, seed, load, replication, trace)
         got = figures(
@@ -65,7 +67,7 @@ def probe_of(scenario: Scenario, profile: Profile, seed: int, trace: TraceRows |
             slo.latency_s,
             slo.attainment,
             bursts=bursts,
-            steady=scenario.arrivals.steady,
+            steady=steady,
         )
         latency = np.where(records.failed, np.inf, records.latency)
         came = load if scenario.load.kind == "rps" else got.scalars["arrival_rps"]
@@ -100,7 +102,9 @@ def settings_of(scenario: Scenario, options: Options) -> Settings:
 
 
 def _steady(scenario: Scenario) -> bool:
-    return scenario.arrivals.steady and not isinstance(scenario.arrivals, Burst)
+    """Whether runs have a warm-up that ends, and may be longer or shorter than the scenario says."""
+    kept = scenario.measurement.warmup == "keep"  # the start is what the scenario asks about
+    return scenario.arrivals.steady and not kept and not isinstance(scenario.arrivals, Burst)
 
 
 def capacity(
