@@ -110,6 +110,8 @@ def _look_below(bench: Bench, above: Reading, full: float) -> tuple[Reading, Rea
     if lowest.verdict == "pass":
         return lowest, min(above, tried, key=lambda r: r.load)
     late = f"p{100 * settings.attainment:.10g} is {1000 * lowest.percentile_s:.4g} ms"
+    if not np.isfinite(lowest.percentile_s):  # so many fail that it is no time
+        late = f"{100 * lowest.share:.3g} % of requests fail or are late"
     if lowest.verdict == "fail":
         return Finding("unreachable", f"at nearly no load ({lowest.load:.3g}) {late} already", None, None, lowest.load)
     reason = f"at nearly no load ({lowest.load:.3g}) {late}, too close to the SLO to tell"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sim.search import find
-from sim.search_levels import Settings
+from sim.search_levels import Outcome, Settings
 from tests.sim.black_boxes import Counting, burst, mm1, noisy
 
 RATES = Settings(attainment=0.99, start=0.2, requests=5000, replications=10)
@@ -57,6 +57,21 @@ def test_an_slo_that_service_alone_breaks_is_unreachable_at_once() -> None:
     assert "p99 is 4" in (finding.reason or "") or "p99 is 5" in (finding.reason or "")
     assert len(probe.loads) <= 4
     assert probe.requests <= RATES.max_requests / 20
+
+
+def test_failures_at_nearly_no_load_are_named_as_such() -> None:
+    """Where requests fail, the reason speaks of failures and not of an infinite time."""
+    inner = mm1(1, within=50.0)
+
+    def failing(load: float, replication: int, requests: int) -> Outcome:
+        outcome = inner(load, replication, requests)
+        lost = np.arange(requests) % 20 == 0
+        latency = np.where(lost, np.inf, outcome.latency_s).astype(np.float32)
+        return replace(outcome, latency_s=latency, breached=outcome.breached | lost)
+
+    finding = find(failing, RATES)
+    assert finding.kind == "unreachable"
+    assert "% of requests fail or are late already" in (finding.reason or "")
 
 
 def test_an_slo_at_the_edge_of_what_service_allows_is_indeterminate() -> None:
