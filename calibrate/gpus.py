@@ -1,23 +1,26 @@
-"""The search for accelerators, and a report of where we looked.
+"""The search for accelerators: what is here, in which partition mode, and where we looked.
 
-Enters: the amdsmi module when it can be imported, and /sys below an injected root. Leaves: what was found and, for each
-place, what we looked for and what was there; an operator whose GPU is missing needs the second more than the first.
-Sources: Linux amdgpu `mem_info_*` files (bytes) and the KFD topology (a node with `simd_count` above 0 is a GPU).
+Enters: the amdsmi module when it can be imported, and /sys and /dev below an injected root. Leaves: what was found and, for
+each place, what we looked for and what was there; an operator whose GPU is missing needs the second more than the first.
+
+Partitions: an MI300X in CPX shows eight devices, and with one memory (NPS1) each of them reports the memory of the whole
+board (ROCm/legacy-rocm-build#4750). So memory is never summed over partitions: devices are grouped to boards, and a board
+says when its numbers are those of the whole device.
 """
 
 from __future__ import annotations
 
-import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
-from calibrate.machine import ROOT
+from calibrate.machine import ROOT, Machine
+from profiles.errors import InputError, UnavailableError, nearest
+from profiles.hardware import Hardware, catalog
+from profiles.schema import Device, Figure
 
-AMD = "0x1002"
-NVIDIA = "0x10de"
-VENDORS = {AMD: "AMD", NVIDIA: "NVIDIA"}
+MEMORY_TOLERANCE = 0.1
+"""Catalogs say 192 GB for what the driver reports as 206 or 192 thousand million bytes."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +33,54 @@ class Look:
 
 @dataclass(frozen=True)
 class Gpu:
-    """An accelerator. `memory_bytes`: as this place reports it, None when it does not."""
+    """A device as one place reports it. board: equal for the partitions of one board.
+
+    memory_bytes, used_bytes: None when not reported. target: `gfx942`. compute, memory_mode: `SPX`, `CPX`; `NPS1`, `NPS4`.
+    """
 
     vendor: str
     name: str
     place: str
+    board: str
     memory_bytes: int | None
+    used_bytes: int | None = None
+    target: str | None = None
+    compute: str | None = None
+    memory_mode: str | None = None
+
+    @property
+    def mode(self) -> str | None:
+        """`CPX/NPS1`, as far as it is known."""
+        return "/".join(m for m in (self.compute, self.memory_mode) if m) or None
+
+
+@dataclass(frozen=True)
+class Board:
+    """The devices of one board. memory_bytes: of the board; whole_device: each partition reported this very number."""
+
+    devices: tuple[Gpu, ...]
+    memory_bytes: int | None
+    whole_device: bool
+
+    @property
+    def first(self) -> Gpu:
+        return self.devices[0]
+
+    def told(self) -> str:
+        gpu = self.first
+        words = [gpu.name, gpu.target or "gfx target unknown"]
+        words.append(f"{self.memory_bytes} bytes of memory" if self.memory_bytes else "memory unknown")
+        if gpu.used_bytes is not None:
+            words.append(f"{gpu.used_bytes} in use")
+        words.append(f"partition mode {gpu.mode}" if gpu.mode else "partition mode not reported")
+        if self.whole_device:
+            words.append(
+                f"{len(self.devices)} partitions, each reporting the memory of the whole device: not summed, and use of one "
+                "cannot be told from use of the others"
+            )
+        elif len(self.devices) > 1:
+            words.append(f"{len(self.devices)} partitions")
+        return ", ".join(words)
 
 
 @dataclass(frozen=True)
@@ -47,96 +92,85 @@ class Search:
         """The search as text, one place a line."""
         return "\n".join(f"  looked at {look.place}: {look.found}" for look in self.looks)
 
+    def boards(self) -> list[Board]:
+        """Each board once, from the place that tells most: amdsmi, else sysfs, else KFD."""
+        for place in ("amdsmi", "/sys/class/drm", "/sys/class/kfd"):
+            seen = [g for g in self.gpus if g.place.startswith(place)]
+            if seen:
+                return boards_of(self._with_targets(seen))
+        return []
+
+    def _with_targets(self, seen: list[Gpu]) -> list[Gpu]:
+        """The gfx target is not in sysfs; KFD does, and where all its devices have one target it is everyone's."""
+        targets = {g.target for g in self.gpus if g.target}
+        only = next(iter(targets)) if len(targets) == 1 else None
+        return [replace(g, target=g.target or (only if g.vendor == "AMD" else None)) for g in seen]
+
+
+def boards_of(gpus: list[Gpu]) -> list[Board]:
+    """Group devices by board; memory is the board's, once."""
+    found: list[Board] = []
+    for board in dict.fromkeys(g.board for g in gpus):
+        devices = tuple(g for g in gpus if g.board == board)
+        sizes = [g.memory_bytes for g in devices if g.memory_bytes]
+        one_memory = len(devices) > 1 and devices[0].memory_mode in {"NPS1", None} and len(set(sizes)) == 1
+        total = None if not sizes else sizes[0] if one_memory else sum(sizes)
+        found.append(Board(devices, total, one_memory))
+    return found
+
 
 def search(root: Path = ROOT, amdsmi: ModuleType | None = None) -> Search:
     """Look everywhere. amdsmi: a module to use instead of importing it (tests)."""
+    from calibrate.gpus_amdsmi import ask_amdsmi
+    from calibrate.gpus_sysfs import device_files, kfd, sysfs
+
     gpus: list[Gpu] = []
     looks: list[Look] = []
-    for found, look in (_ask_amdsmi(amdsmi), _sysfs(root), _kfd(root)):
+    for found, look in (ask_amdsmi(amdsmi), sysfs(root), kfd(root), device_files(root)):
         gpus += found
         looks.append(look)
     return Search(tuple(gpus), tuple(looks))
 
 
-def _ask_amdsmi(module: ModuleType | None) -> tuple[list[Gpu], Look]:
-    place = "Python module amdsmi"
-    try:
-        smi: Any = module or importlib.import_module("amdsmi")
-    except ImportError as error:
-        return [], Look(place, f"cannot be imported ({error})")
-    except OSError as error:  # its shared library is missing
-        return [], Look(place, f"cannot be loaded ({error})")
-    try:
-        smi.amdsmi_init()
-        try:
-            gpus = [_from_amdsmi(smi, handle, i) for i, handle in enumerate(smi.amdsmi_get_processor_handles())]
-        finally:
-            smi.amdsmi_shut_down()
-    except Exception as error:
-        return [], Look(place, f"failed: {error}")
-    return gpus, Look(place, _listed(gpus))
+def check_device(gpu: str, root: Path = ROOT, amdsmi: ModuleType | None = None) -> Search | None:
+    """None for `cpu`; the search that found the device; otherwise what is wrong with the name, or where we looked."""
+    known = catalog()
+    if gpu not in known:
+        raise InputError(f"--gpu {gpu!r}: no such device in the hardware catalog; {nearest(gpu, known)}")
+    if gpu == "cpu":
+        return None
+    found = search(root, amdsmi)
+    boards = found.boards()
+    if any(_is(board, known[gpu]) for board in boards):
+        return found
+    what = "found no GPU" if not boards else "found " + "; ".join(board.told() for board in boards)
+    raise UnavailableError(
+        f"cannot measure {gpu} here: {what}\n{found.told()}\nmeasure on a machine with it, or use --gpu cpu here"
+    )
 
 
-def _from_amdsmi(smi: Any, handle: Any, index: int) -> Gpu:
-    memory = int(smi.amdsmi_get_gpu_memory_total(handle, smi.AmdSmiMemoryType.VRAM))
-    name = str(smi.amdsmi_get_gpu_asic_info(handle)["market_name"])
-    return Gpu("AMD", name, f"amdsmi processor {index}", memory)
+def _is(board: Board, hardware: Hardware) -> bool:
+    """Same target, and about the memory that the catalog states: MI300X and MI325X share a target."""
+    if hardware.target is None or board.first.target != hardware.target:
+        return False
+    if hardware.memory_bytes is None or board.memory_bytes is None:
+        return True
+    stated = hardware.memory_bytes.value / max(hardware.visible_devices, 1)
+    return abs(board.memory_bytes - stated) <= MEMORY_TOLERANCE * stated
 
 
-def _sysfs(root: Path) -> tuple[list[Gpu], Look]:
-    folder = root / "sys/class/drm"
-    place = "/sys/class/drm/card*/device"
-    if not folder.is_dir():
-        return [], Look(place, "no such directory")
-    gpus: list[Gpu] = []
-    others = 0
-    unreadable: list[str] = []
-    for card in sorted(folder.glob("card[0-9]*")):
-        device = card / "device"
-        if not device.is_dir():
-            continue  # a connector such as card0-HDMI-A-1
-        try:
-            vendor = (device / "vendor").read_text().strip()
-            memory = device / "mem_info_vram_total"
-            total = int(memory.read_text()) if memory.exists() else None
-        except (OSError, ValueError) as error:
-            unreadable.append(f"{card.name} cannot be read ({error})")
-            continue
-        if vendor in VENDORS:
-            gpus.append(Gpu(VENDORS[vendor], f"{VENDORS[vendor]} {card.name}", f"/sys/class/drm/{card.name}", total))
-        else:
-            others += 1
-    words = [_listed(gpus), *([f"{others} of another vendor"] if others else []), *unreadable]
-    return gpus, Look(place, "; ".join(words))
-
-
-def _kfd(root: Path) -> tuple[list[Gpu], Look]:
-    folder = root / "sys/class/kfd/kfd/topology/nodes"
-    place = "/sys/class/kfd/kfd/topology"
-    if not folder.is_dir():
-        return [], Look(place, "no such directory (the amdgpu compute driver is not loaded)")
-    gpus: list[Gpu] = []
-    unreadable: list[str] = []
-    for node in sorted(folder.iterdir()):
-        try:
-            properties = _pairs(node / "properties")
-            banks = sum(_pairs(bank / "properties").get("size_in_bytes", 0) for bank in node.glob("mem_banks/*"))
-        except (OSError, ValueError) as error:
-            unreadable.append(f"node {node.name} cannot be read ({error})")
-            continue
-        if properties.get("simd_count", 0) > 0:
-            version = properties.get("gfx_target_version", 0)
-            gpus.append(Gpu("AMD", f"gfx target {version}", f"{place}/nodes/{node.name}", banks or None))
-    return gpus, Look(place, "; ".join([_listed(gpus), *unreadable]))
-
-
-def _pairs(path: Path) -> dict[str, int]:
-    """A KFD properties file: a name and a number a line."""
-    rows = (line.split() for line in path.read_text().splitlines())
-    return {row[0]: int(row[1]) for row in rows if len(row) == 2}
-
-
-def _listed(gpus: list[Gpu]) -> str:
-    if not gpus:
-        return "no AMD or NVIDIA GPU"
-    return ", ".join(f"{g.name} ({g.memory_bytes or 'unknown'} bytes of memory)" for g in gpus)
+def device_of(gpu: str, here: Machine, found: Search | None) -> Device:
+    """The profile's device: the processor for `cpu`, else the board that `check_device` found."""
+    if gpu == "cpu" or found is None:
+        memory = Figure(value=here.memory_bytes, origin="measured", n=1)
+        return Device(catalog="cpu", kind="cpu", name=here.cpu, memory_bytes=memory, cores=here.cores)
+    board = next(b for b in found.boards() if _is(b, catalog()[gpu]))
+    doubt = "of the whole device; its partitions share it" if board.whole_device else None
+    size = board.memory_bytes
+    return Device(
+        catalog=gpu,
+        kind="gpu",
+        name=board.first.name,
+        memory_bytes=Figure(value=size, origin="measured", n=1, doubt=doubt) if size else None,
+        partition=board.first.mode,
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -23,7 +23,7 @@ SENTINEL_EVERY = 5
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """One measurement point. threads: intra-op threads of the session."""
+    """One measurement point. threads: intra-op threads of the session; options: of the provider, sorted."""
 
     model: str
     artifact: str
@@ -32,6 +32,12 @@ class PlannedCell:
     threads: int
     tokens: int
     batch: int
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def entry(self) -> tuple[str, str, ProviderName]:
+        """Which entry of the profile this cell belongs to."""
+        return self.model, self.artifact, self.provider
 
     @property
     def key(self) -> str:
@@ -57,10 +63,14 @@ def cells_of(
     tokens: Sequence[int],
     batches: Sequence[int],
     threads: int,
+    options: Mapping[ProviderName, Mapping[str, str]] | None = None,
 ) -> list[PlannedCell]:
-    """Every combination, in reading order."""
+    """Every combination, in reading order. options: by provider."""
+    given = options or {}
     return [
-        PlannedCell(a.model, a.artifact, a.digest, provider, threads, t, b)
+        PlannedCell(
+            a.model, a.artifact, a.digest, provider, threads, t, b, tuple(sorted(given.get(provider, {}).items()))
+        )
         for a in artifacts
         for provider in providers
         for b in batches
@@ -69,8 +79,8 @@ def cells_of(
 
 
 def sentinel_of(cells: Sequence[PlannedCell]) -> PlannedCell:
-    """The cheapest cell of the first model: looked at often, it must cost little."""
-    own = [c for c in cells if c.model == cells[0].model]
+    """The cheapest cell of the first model and provider: looked at often, it must cost little."""
+    own = [c for c in cells if (c.model, c.provider) == (cells[0].model, cells[0].provider)]
     return min(own, key=lambda c: (c.tokens * c.batch, c.key))
 
 

@@ -18,11 +18,14 @@ Status = Literal["done", "failed", "crashed", "timed_out", "garbage"]
 
 
 class RuntimeRecord(Strict):
+    """`providers`: compiled into the build; `loader`: why the library of the one asked about does not load."""
+
     kind: Literal["runtime"]
     python: str
     numpy: str
     onnxruntime: str
     providers: tuple[str, ...]
+    loader: str | None = None
 
 
 class TensorRecord(Strict):
@@ -48,6 +51,8 @@ class FirstRunRecord(Strict):
 
 
 class MemoryRecord(Strict):
+    """`device`: bytes in use on the whole device, by whomever; otherwise resident bytes of the worker."""
+
     kind: Literal["memory"]
     idle_bytes: Bytes
     load_peak_bytes: Bytes
@@ -55,6 +60,7 @@ class MemoryRecord(Strict):
     peak_bytes: Bytes
     steady_bytes: Bytes
     how: Literal["high_water_mark", "sampled"]
+    device: bool = False
 
 
 class LatencyRecord(Strict):
@@ -81,6 +87,63 @@ class OwnershipRecord(Strict):
     cpu_operators: dict[str, int]
 
 
+class FellBackRecord(Strict):
+    """No session with the provider could be made. `session_providers`: what the session had, empty when there was none."""
+
+    kind: Literal["fell_back"]
+    reason: Annotated[str, Field(min_length=1)]
+    session_providers: tuple[str, ...] = ()
+
+
+class OptionRecord(Strict):
+    """Whether this build knows a provider option; `reason` is the library's when it does not."""
+
+    kind: Literal["option"]
+    name: str
+    value: str
+    accepted: bool
+    reason: str | None = None
+
+
+class CacheFile(Strict):
+    """A file of a compile cache. `changed_ns` and `number` (inode) differ after it was written again."""
+
+    name: str
+    bytes: Bytes
+    changed_ns: int
+    number: int
+
+
+class CompileRecord(Strict):
+    """One session in a fresh process, with the cache's files before and after; `read`: those that were read meanwhile."""
+
+    kind: Literal["compile"]
+    create_ns: Nanoseconds
+    first_run_ns: Nanoseconds
+    before: tuple[CacheFile, ...]
+    after: tuple[CacheFile, ...]
+    read: tuple[str, ...]
+
+
+class OutputsRecord(Strict):
+    kind: Literal["outputs"]
+    name: str
+    shape: tuple[int, ...]
+
+
+class AccuracyRecord(Strict):
+    """Outputs against a reference's, over `inputs` texts. `cosine`, `label_agreement`: where the task has them."""
+
+    kind: Literal["accuracy"]
+    reference: str
+    inputs: Annotated[int, Field(ge=1)]
+    max_abs: float | None
+    mean_abs: float | None
+    cosine: float | None
+    label_agreement: float | None
+    non_finite: Annotated[int, Field(ge=0)]
+
+
 class FailureRecord(Strict):
     kind: Literal["failure"]
     type: str
@@ -99,6 +162,11 @@ Record = Annotated[
     | MemoryRecord
     | LatencyRecord
     | OwnershipRecord
+    | FellBackRecord
+    | OptionRecord
+    | CompileRecord
+    | OutputsRecord
+    | AccuracyRecord
     | FailureRecord
     | EndRecord,
     Field(discriminator="kind"),
@@ -116,11 +184,20 @@ class Outcome(Strict):
     failure_type: str | None = None
     wall_s: Annotated[float, Field(ge=0)]
 
+    @property
+    def fell_back(self) -> FellBackRecord | None:
+        """What the worker said when no session with the provider could be made."""
+        return next((r for r in self.records if isinstance(r, FellBackRecord)), None)
+
 
 class Visit(Strict):
-    """One measurement of one cell: a line of the journal. A cell may be visited again to narrow its interval."""
+    """One measurement of one cell: a line of the journal. A cell may be visited again to narrow its interval.
+
+    `compile`: a pair of fresh processes, the first with an empty cache, the second with what the first left there;
+    `drift`: the cell's outputs compared with the reference's.
+    """
 
     cell: str
-    role: Literal["cell", "sentinel"]
+    role: Literal["cell", "sentinel", "compile", "drift"]
     started: str
     outcome: Outcome

@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal
 
 from calibrate.artifacts import Artifact
@@ -22,6 +23,7 @@ from calibrate.plan import SENTINEL_EVERY, PlannedCell, Step, block, sentinel_of
 from calibrate.results import LatencyRecord, Visit
 from calibrate.runtimes import EXECUTION_PROVIDERS
 from calibrate.worker.stability import relative_width
+from profiles.schema import PROVIDER_DEVICE, ProviderName
 
 CadenceName = Literal["tight", "paced"]
 OVERHEAD_GUESS_S = 1.5  # before the first visit has told
@@ -70,7 +72,10 @@ class Progress:
 
 
 class Runner:
-    """One calibration run. artifacts: by (model, artifact). report: called before each visit."""
+    """One calibration run. artifacts: by (model, artifact). launches: by provider. report: called before each visit.
+
+    memory_file: where the device's bytes in use stand; without it the memory of GPU providers is not measured.
+    """
 
     def __init__(
         self,
@@ -78,18 +83,20 @@ class Runner:
         artifacts: Mapping[tuple[str, str], Artifact],
         rules: Rules,
         seed: int,
-        launch: Launch,
+        launches: Mapping[ProviderName, Launch],
         journal: Journal,
         report: Callable[[Progress], None],
+        memory_file: Path | None = None,
     ) -> None:
         self.cells = list(cells)
         self.sentinel = sentinel_of(cells)
         self._artifacts = artifacts
         self._rules = rules
         self._seed = seed
-        self._launch = launch
+        self._launches = launches
         self._journal = journal
         self._report = report
+        self._memory_file = memory_file
 
     def run(self) -> None:
         """Measure until every cell is narrow or the budget is spent."""
@@ -105,7 +112,12 @@ class Runner:
     @property
     def left_s(self) -> float:
         """What the visits so far, of earlier runs too, have left of the budget."""
-        return self._rules.budget_s - sum(v.outcome.wall_s for v in self._journal.visits)
+        return self._rules.budget_s - sum(v.outcome.wall_s for v in self._visits)
+
+    @property
+    def _visits(self) -> list[Visit]:
+        """Those of the matrix; compile and drift have a number of visits each and no share of the budget."""
+        return [v for v in self._journal.visits if v.role in {"cell", "sentinel"}]
 
     def _walk(self, steps: Sequence[Step], first: bool) -> None:
         for place, step in enumerate(steps):
@@ -121,7 +133,7 @@ class Runner:
                 seconds = max(LEAST_SLICE_S, (self.left_s - overhead) * share)
                 job = self._job(step.cell, self._split(min(seconds, self._rules.cell_limit_s / 2)), thorough=first)
             started = datetime.now(UTC).isoformat(timespec="seconds")
-            outcome = self._launch(job, self._rules.cell_limit_s)
+            outcome = self._launches[step.cell.provider](job, self._rules.cell_limit_s)
             self._journal.add(Visit(cell=step.cell.key, role=step.role, started=started, outcome=outcome))
 
     def _share(self, cell: PlannedCell, rest: Sequence[PlannedCell]) -> float:
@@ -144,15 +156,18 @@ class Runner:
             "op": "cell",
             "model": str(artifact.path),
             "provider": EXECUTION_PROVIDERS[cell.provider],
+            "provider_options": dict(cell.options),
             "threads": cell.threads,
             "tokens": cell.tokens,
             "batch": cell.batch,
             "max_id": artifact.max_id,
             "seed": self._seed,
             "loads": rules.loads if thorough else 1,
-            "memory": thorough,
+            "memory": thorough and (PROVIDER_DEVICE[cell.provider] == "cpu" or self._memory_file is not None),
             "ownership": thorough and self._needs_proof(cell),
         }
+        if PROVIDER_DEVICE[cell.provider] == "gpu" and self._memory_file is not None:
+            job["memory_file"] = str(self._memory_file)
         for cadence, budget in seconds.items():
             job[cadence] = {**rule, "seconds": budget}
         if "paced" in job:
@@ -161,20 +176,18 @@ class Runner:
 
     def _needs_proof(self, cell: PlannedCell) -> bool:
         """Whether to look who ran the nodes. Nothing can fall back from the CPU: one look at each model's largest shape."""
-        alike = [
-            c for c in self.cells if (c.model, c.artifact, c.provider) == (cell.model, cell.artifact, cell.provider)
-        ]
+        alike = [c for c in self.cells if c.entry == cell.entry]
         return cell.provider != "cpu" or cell == max(alike, key=lambda c: (c.tokens * c.batch, c.key))
 
     def _overhead_s(self) -> float:
         """What a visit costs beyond its sampling."""
-        costs = [max(0.0, v.outcome.wall_s - _sampling_s(v)) for v in self._journal.visits]
+        costs = [max(0.0, v.outcome.wall_s - _sampling_s(v)) for v in self._visits]
         return statistics.fmean(costs) if costs else OVERHEAD_GUESS_S
 
     def _widest(self) -> list[PlannedCell]:
         """The cells that most need another visit; none when all are narrow or no useful time is left."""
-        visits = self._journal.visits
-        failed = {v.cell for v in visits if v.outcome.status != "done"}
+        visits = self._visits
+        failed = {v.cell for v in visits if v.outcome.status != "done" or v.outcome.fell_back}
         widths = {
             cell: max(relative_width(pooled(visits, cell.key, cadence)) for cadence in self._rules.cadences)
             for cell in self.cells

@@ -1,7 +1,8 @@
 """Runtimes: interpreters that hold ONE build of ONNX Runtime each, asked what they have.
 
-Enters: a launcher for an interpreter. Leaves: its versions and execution providers, or an UnavailableError that says
-what to install. Extras of ours exclude each other, because all builds own the import name `onnxruntime`.
+Enters: a launcher for an interpreter. Leaves: its versions and execution providers, and why the provider's library does
+not load where it does not; or an UnavailableError that says what to install. A provider that is compiled in and does not
+load is no error here: its cells will say so, in the library's words.
 """
 
 from __future__ import annotations
@@ -23,18 +24,26 @@ EXECUTION_PROVIDERS: dict[ProviderName, str] = {
 PROBE_LIMIT_S = 120.0  # importing a GPU build for the first time reads gigabytes
 
 
+def remedy(provider: ProviderName) -> str:
+    """What to do about a provider's missing runtime."""
+    return f"install it with: simcap runtimes install {provider}   (or name one: --runtime {provider}=/path/to/python)"
+
+
 def probe(launch: Launch, provider: ProviderName) -> RuntimeRecord:
-    """What the runtime holds; UnavailableError when it has no ONNX Runtime or not this provider."""
-    extra = f"install it with: pip install 'vllm-sr-simcap[{provider}]'"
-    outcome = launch({"op": "probe"}, PROBE_LIMIT_S)
+    """What the runtime holds; UnavailableError when it has no ONNX Runtime or was built without this provider."""
+    outcome = launch({"op": "probe", "provider": EXECUTION_PROVIDERS[provider]}, PROBE_LIMIT_S)
     if outcome.failure_type in {"ModuleNotFoundError", "ImportError"}:
-        raise UnavailableError(f"this runtime cannot import what measuring needs ({outcome.reason}); {extra}")
+        raise UnavailableError(
+            f"the runtime for {provider} cannot import what measuring needs ({outcome.reason})\n{remedy(provider)}"
+        )
     found = next((r for r in outcome.records if isinstance(r, RuntimeRecord)), None)
     if found is None:
-        raise MeasurementError(f"the runtime could not be asked what it has: {outcome.status}, {outcome.reason}")
+        raise MeasurementError(
+            f"the runtime for {provider} could not be asked what it has: {outcome.status}, {outcome.reason}"
+        )
     if EXECUTION_PROVIDERS[provider] not in found.providers:
         raise UnavailableError(
-            f"ONNX Runtime {found.onnxruntime} here offers {', '.join(found.providers)} and not "
-            f"{EXECUTION_PROVIDERS[provider]}; {extra} in an environment of its own"
+            f"no runtime for {provider}: ONNX Runtime {found.onnxruntime} here offers {', '.join(found.providers)} and not "
+            f"{EXECUTION_PROVIDERS[provider]}\n{remedy(provider)}"
         )
     return found

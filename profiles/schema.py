@@ -135,26 +135,47 @@ class CompileCell(Cell):
 
 
 class Compile(Strict):
-    """`per_shape`: True when an unseen input shape compiles (MIGraphX); False when creation compiles once."""
+    """`per_shape`: True when an unseen input shape compiles (MIGraphX); False when creation compiles once.
+
+    `cache`: what a new process did with the on-disk cache, and `proof` what that was seen by. Only `used` makes the warm
+    cells loads from the cache; after any other the provider compiled again, cache or not.
+    """
 
     per_shape: bool
     cells: tuple[CompileCell, ...] = ()
+    cache: Literal["used", "unread", "rewritten", "absent"] | None = None
+    proof: str | None = None
 
 
 class Accuracy(Strict):
-    """Drift of the outputs against a reference artifact and provider on fixed inputs."""
+    """Drift of the outputs against a reference artifact and provider on fixed inputs. `cosine` is the least over inputs.
+
+    `rejected` says why a gate stopped them; such an entry has no service times.
+    """
 
     reference: str
     inputs: PositiveInt
-    max_abs_difference: Figure
+    max_abs_difference: Figure | None = None
     mean_abs_difference: Figure | None = None
     cosine: Figure | None = None
     label_agreement: Figure | None = None
     non_finite_outputs: Annotated[int, Field(ge=0)] = 0
+    rejected: str | None = None
+
+
+class FellBackCell(Strict):
+    """A cell that the asked provider did not run. It is in no surface. `reason`: the library's own words."""
+
+    tokens: PositiveInt
+    batch: PositiveInt = 1
+    reason: str
 
 
 class Ownership(Strict):
-    """Who ran the nodes, from the profiling JSON. `verdict` is `owned` only when the asked provider ran the work."""
+    """Who ran the nodes, from the profiling JSON. `verdict` is `owned` only when the asked provider ran the work.
+
+    The worst verdict of the entry's cells; `fell_back` lists those cells that the provider did not run at all.
+    """
 
     asked: ProviderName
     session_providers: tuple[str, ...]
@@ -163,6 +184,7 @@ class Ownership(Strict):
     cpu_operators: dict[str, int] = {}
     verdict: Literal["owned", "partial", "fell_back"]
     reason: str | None = None
+    fell_back: tuple[FellBackCell, ...] = ()
 
 
 class Provider(Strict):
@@ -205,7 +227,8 @@ class Entry(Strict):
         if cadence is not None:
             chosen = next((s for s in (self.service, self.paced_service) if s and s.cadence == cadence), None)
         if chosen is None:
-            why = f"; {self.ownership.reason}" if self.ownership and self.ownership.reason else ""
+            reasons = (self.ownership and self.ownership.reason, self.accuracy and self.accuracy.rejected)
+            why = "".join(f"; {reason}" for reason in reasons if reason)
             kind = f"{cadence} " if cadence else ""
             raise InputError(f"{self.key}: the profile has no {kind}service times for it{why}")
         grid: dict[int, dict[int, tuple[float, ...]]] = {}

@@ -66,10 +66,11 @@ def _timed(action: Callable[[], Any]) -> Tuple[Any, int]:
 
 def _memory(job: Dict[str, Any]) -> Dict[str, Any]:
     """A session of its own, since watching disturbs; what the process holds before it is the idle baseline."""
-    idle = held()
+    device = job.get("memory_file")
+    idle = held(device)
     kept: List[Any] = []
-    load_peak, how = peak_while(lambda: kept.append(create(job)))
-    loaded = held()
+    load_peak, how = peak_while(lambda: kept.append(create(job)), device)
+    loaded = held(device)
     session = kept[0]
     inputs = feed(session, job)
 
@@ -77,9 +78,9 @@ def _memory(job: Dict[str, Any]) -> Dict[str, Any]:
         for _ in range(MEMORY_RUNS):
             session.run(None, inputs)
 
-    peak, _ = peak_while(several)
+    peak, _ = peak_while(several, device)
     parts = {"idle_bytes": idle, "load_peak_bytes": load_peak, "loaded_bytes": loaded, "peak_bytes": peak}
-    return {"kind": "memory", **parts, "steady_bytes": held(), "how": how}
+    return {"kind": "memory", **parts, "steady_bytes": held(device), "how": how, "device": device is not None}
 
 
 def _non_finite(outputs: Any) -> int:

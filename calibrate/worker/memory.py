@@ -1,4 +1,4 @@
-"""Memory of this process, in bytes.
+"""Memory of this process, in bytes; or of a device, when the job names a file that holds its bytes in use.
 
 `held`: resident bytes once the C library has given back what was freed; without that, leftovers of loading stay or go by
 chance, by as much as the weights again. `peak_while`: the highest resident size while something runs. The kernel keeps a high-water mark
@@ -12,7 +12,7 @@ import ctypes
 import gc
 import threading
 from pathlib import Path
-from typing import Any, Callable, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 STATUS = Path("/proc/self/status")
 CLEAR = Path("/proc/self/clear_refs")
@@ -32,9 +32,14 @@ def resident() -> int:
     return _status("VmRSS")
 
 
-def held() -> int:
-    """Resident bytes after the C library returned free memory (glibc; elsewhere the resident bytes as they are)."""
+def held(device: Optional[str] = None) -> int:
+    """Resident bytes after the C library returned free memory (glibc; elsewhere the resident bytes as they are).
+
+    device: a file with the bytes in use on a device, such as amdgpu's `mem_info_vram_used`; then those.
+    """
     gc.collect()
+    if device is not None:
+        return in_use(device)
     try:
         ctypes.CDLL(None).malloc_trim(0)
     except (OSError, AttributeError, TypeError):
@@ -42,23 +47,33 @@ def held() -> int:
     return resident()
 
 
-def peak_while(action: Callable[[], Any]) -> Tuple[int, str]:
-    """The highest resident bytes while `action` runs, and how it was found: `high_water_mark` or `sampled`."""
+def in_use(device: str) -> int:
+    """Bytes in use on the whole device, by whomever."""
+    return int(Path(device).read_text())
+
+
+def peak_while(action: Callable[[], Any], device: Optional[str] = None) -> Tuple[int, str]:
+    """The highest resident bytes while `action` runs, and how it was found: `high_water_mark` or `sampled`.
+
+    device: as for `held`; a device keeps no mark, so it is sampled.
+    """
+    if device is not None:
+        return _sampled(action, lambda: in_use(device)), "sampled"
     try:
         CLEAR.write_text(RESET_HIGH_WATER_MARK)
     except OSError:
-        return _sampled(action), "sampled"
+        return _sampled(action, resident), "sampled"
     action()
     return max(_status("VmHWM"), resident()), "high_water_mark"
 
 
-def _sampled(action: Callable[[], Any]) -> int:
-    highest = [resident()]
+def _sampled(action: Callable[[], Any], now: Callable[[], int]) -> int:
+    highest = [now()]
     done = threading.Event()
 
     def watch() -> None:
         while not done.wait(INTERVAL_S):
-            highest.append(max(resident(), highest.pop()))
+            highest.append(max(now(), highest.pop()))
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
@@ -67,4 +82,4 @@ def _sampled(action: Callable[[], Any]) -> int:
     finally:
         done.set()
         watcher.join()
-    return max(highest[0], resident())
+    return max(highest[0], now())

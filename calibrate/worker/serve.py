@@ -1,6 +1,6 @@
 """One job in, JSON lines out.
 
-Enters: on standard input, one JSON object with `op` (`probe`, `inspect`, `cell`) and `results_fd`, the number of an
+Enters: on standard input, one JSON object with `op` (a key of OPERATIONS) and `results_fd`, the number of an
 inherited descriptor. Leaves: on that descriptor, one JSON object a line, each with `kind`; the last one is
 `{"kind": "end"}` when all went well, or `{"kind": "failure", "type": …, "message": …}`. Standard output and error
 belong to the libraries. Times are integer nanoseconds, memory is bytes.
@@ -32,8 +32,11 @@ def main() -> int:
         try:
             OPERATIONS[job["op"]](job, send)
         except BaseException as error:
-            send({"kind": "failure", "type": type(error).__name__, "message": str(error)[:2000]})
-            return 1
+            if type(error).__name__ == "FellBackError":  # by name: importing it would import onnxruntime
+                send({"kind": "fell_back", "reason": str(error), "session_providers": getattr(error, "providers", [])})
+            else:
+                send({"kind": "failure", "type": type(error).__name__, "message": str(error)[:2000]})
+                return 1
         send({"kind": "end"})
     return 0
 
@@ -47,9 +50,11 @@ def _die_with_parent() -> None:
         pass
 
 
-def _probe(_: Dict[str, Any], send: Send) -> None:
+def _probe(job: Dict[str, Any], send: Send) -> None:
     import numpy as np
     import onnxruntime
+
+    from .provider import loader_says
 
     send(
         {
@@ -58,6 +63,7 @@ def _probe(_: Dict[str, Any], send: Send) -> None:
             "numpy": np.__version__,
             "onnxruntime": onnxruntime.__version__,
             "providers": list(onnxruntime.get_available_providers()),
+            "loader": loader_says(job["provider"]) if "provider" in job else None,
         }
     )
 
@@ -79,4 +85,36 @@ def _cell(job: Dict[str, Any], send: Send) -> None:
     measure(job, send)
 
 
-OPERATIONS: Dict[str, Callable[[Dict[str, Any], Send], None]] = {"probe": _probe, "inspect": _inspect, "cell": _cell}
+def _options(job: Dict[str, Any], send: Send) -> None:
+    from .options import try_options
+
+    try_options(job, send)
+
+
+def _ownership(job: Dict[str, Any], send: Send) -> None:
+    from .ownership import ownership
+
+    send(ownership(job))
+
+
+def _compile(job: Dict[str, Any], send: Send) -> None:
+    from .compiling import compile_once
+
+    send(compile_once(job))
+
+
+def _outputs(job: Dict[str, Any], send: Send) -> None:
+    from .outputs import save_outputs
+
+    send(save_outputs(job))
+
+
+OPERATIONS: Dict[str, Callable[[Dict[str, Any], Send], None]] = {
+    "probe": _probe,
+    "inspect": _inspect,
+    "options": _options,
+    "cell": _cell,
+    "ownership": _ownership,
+    "compile": _compile,
+    "outputs": _outputs,
+}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from calibrate.artifacts import OwnModel
     from calibrate.request import Finished, Request
     from calibrate.run import Progress, Rules
-    from profiles.schema import Entry
+    from profiles.schema import Entry, ProviderName
 
 FULL = {"models": "mmbert32k-intent,mmbert32k-jailbreak,mmbert32k-pii", "budget": "10m"}
 QUICK = {"models": "mmbert-mini-intent,mmbert-mini-jailbreak,mmbert-mini-pii", "budget": "40"}
@@ -41,6 +41,12 @@ def calibrate(
     tokens: Annotated[str, typer.Option(metavar="N,N", help="Token counts.")] = TOKENS,
     batch: Annotated[str, typer.Option(metavar="N,N", help="Batch sizes.")] = "1",
     providers: Annotated[str, typer.Option(metavar="A,B", help="Execution providers.")] = "cpu",
+    runtime: Annotated[list[str] | None, typer.Option(metavar="PROVIDER=PYTHON", help="Its interpreter.")] = None,
+    option: Annotated[list[str] | None, typer.Option(metavar="PROVIDER.NAME=VALUE", help="Of a provider.")] = None,
+    gate: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=LEAST", help="Least agreement. [default: embedding-cosine=0.83]")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="An error when a provider does not do the work.")] = False,
     threads: Annotated[int | None, typer.Option(min=1, help="Of a session. [default: all cores]")] = None,
     budget: Annotated[str | None, typer.Option(metavar="TIME", help="As 90, 20m or 2h. [default: 10m]")] = None,
     cell_limit: Annotated[str, typer.Option(metavar="TIME", help="A cell that takes longer is given up.")] = "10m",
@@ -50,13 +56,15 @@ def calibrate(
     seed: Annotated[int, typer.Option(min=0, help="Of weights, token ids, gaps and order.")] = 1,
 ) -> None:
     """Measure models on this machine and write a profile. A stopped run goes on where it was."""
+    from calibrate.drift import parse_gates
+    from calibrate.environments import parse_runtime
+    from calibrate.gpus import check_device
     from calibrate.launch import WorkerLauncher
     from calibrate.machine import available_cores
     from calibrate.model_zoo.cache import cache_directory
-    from calibrate.request import Request, carry_out, check_device
-    from profiles.hardware import catalog
+    from calibrate.request import Request, carry_out
 
-    check_device(gpu, list(catalog()))
+    found = check_device(gpu)
     preset = QUICK if quick else FULL
     zoo = models if models is not None else "" if model else preset["models"]
     request = Request(
@@ -70,9 +78,15 @@ def calibrate(
         seed=seed,
         cache=cache_directory(cache),
         out=out,
+        gpu=gpu,
+        search=found,
+        runtimes=dict(parse_runtime(argument) for argument in runtime or []),
+        options=_options(option or []),
+        gates=parse_gates(gate or []),
+        strict=strict,
     )
     with _progress() as report:
-        finished = _until_stopped(lambda: carry_out(request, WorkerLauncher(), report))
+        finished = _until_stopped(lambda: carry_out(request, WorkerLauncher, report))
     _say(request, finished)
 
 
@@ -93,6 +107,15 @@ def _own(arguments: Sequence[str]) -> list[OwnModel]:
     from calibrate.artifacts import parse_own
 
     return [parse_own(argument) for argument in arguments]
+
+
+def _options(arguments: Sequence[str]) -> dict[ProviderName, dict[str, str]]:
+    from calibrate.provider_options import parse_option
+
+    found: dict[ProviderName, dict[str, str]] = {}
+    for provider, name, value in map(parse_option, arguments):
+        found.setdefault(provider, {})[name] = value
+    return found
 
 
 def _counts(flag: str, text: str) -> list[int]:
@@ -167,20 +190,39 @@ def _say(request: Request, finished: Finished) -> None:
     for entry in finished.profile.entries:
         typer.echo(f"{entry.key}{_ran(entry)}")
         columns = ("tokens", "batch", "cadence", "p50 ms", "95 % of p50", "p95 ms", "p99 ms", "n")
-        print_table(columns, _rows(entry), right=[c for c in columns if c != "cadence"])
+        if rows := _rows(entry):
+            print_table(columns, rows, right=[c for c in columns if c != "cadence"])
+        for line in _beside(entry):
+            typer.echo(line)
     if finished.drift is not None:
         typer.echo(finished.drift.told())
     typer.echo(f"profile: {request.out}")
     if finished.failures:
         listed = "\n".join(finished.failures)
-        raise FindingError(f"{request.out} was written, but {len(finished.failures)} visits brought nothing:\n{listed}")
+        raise FindingError(f"{request.out} was written, but look at this:\n{listed}")
 
 
 def _ran(entry: Entry) -> str:
     if entry.ownership is None:
         return ""
     nodes = ", ".join(f"{count} on {name}" for name, count in entry.ownership.nodes.items())
-    return f": {entry.ownership.verdict}, nodes {nodes}"
+    return f": {entry.ownership.verdict}, " + (f"nodes {nodes}" if nodes else "no session with it could be made")
+
+
+def _beside(entry: Entry) -> list[str]:
+    """Compile times with what the cache did, and drift."""
+    lines = []
+    for cell in entry.compile.cells if entry.compile else ():
+        interval = f", 95 % {cell.median_lo:.2f} to {cell.median_hi:.2f}" if cell.median_lo and cell.median_hi else ""
+        what = "first run and session" if entry.compile and entry.compile.per_shape else "session"
+        lines.append(f"{what}, cache {cell.cache}: p50 {float(cell.law().ppf(0.5)):.2f} s{interval}, n {cell.n}")
+    if entry.compile and entry.compile.proof:
+        lines.append(f"cache: {entry.compile.proof}")
+    if (a := entry.accuracy) is not None:
+        parts = [("largest difference", a.max_abs_difference), ("cosine", a.cosine), ("same labels", a.label_agreement)]
+        told = ", ".join(f"{name} {f.value:.4g}" for name, f in parts if f is not None)
+        lines.append(f"drift from {a.reference}: {told}, {a.non_finite_outputs} not finite")
+    return lines
 
 
 def _rows(entry: Entry) -> list[tuple[str, ...]]:

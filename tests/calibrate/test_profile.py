@@ -9,16 +9,18 @@ import pytest
 
 from calibrate.artifacts import Artifact, from_file, parse_own
 from calibrate.assemble import Run, failures, profile_of
+from calibrate.checks import profile_name
 from calibrate.fit import law
+from calibrate.gpus import device_of
 from calibrate.launch import WorkerLauncher
 from calibrate.machine import available_cores, machine
 from calibrate.plan import cells_of
-from calibrate.request import Finished, Request, carry_out, profile_name
-from calibrate.results import Outcome, OwnershipRecord, RuntimeRecord, Visit
+from calibrate.request import Finished, Request, carry_out
+from calibrate.results import LatencyRecord, Outcome, OwnershipRecord, RuntimeRecord, Visit
 from calibrate.run import Rules
 from profiles import store
 from profiles.errors import InputError, MeasurementError, UnavailableError
-from profiles.schema import origins
+from profiles.schema import FellBackCell, origins
 from tests.calibrate.tiny import tiny_file
 
 RULES = Rules(budget_s=4, enough=30, at_least=10, loads=2, target=0.2)
@@ -46,7 +48,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Path]:
     """One real calibration of two tiny models, shared by the tests that look at it."""
     folder = tmp_path_factory.mktemp("measured")
     request = _request(folder)
-    return carry_out(request, WorkerLauncher(), lambda _: None), request.out
+    return carry_out(request, WorkerLauncher, lambda _: None), request.out
 
 
 def test_profile_on_disk_is_the_one_returned(finished: tuple[Finished, Path]) -> None:
@@ -116,7 +118,7 @@ def _crashing(on_tokens: int, status: str = "crashed") -> Any:
 def test_a_lost_cell_is_left_out_and_told(tmp_path: Path) -> None:
     """The profile has the other cells, its notes and the report name the lost one and why."""
     request = _request(tmp_path, own=[parse_own(f"intent={tiny_file(tmp_path)}")], rules=replace(RULES, budget_s=2))
-    done = carry_out(request, _crashing(48), lambda _: None)
+    done = carry_out(request, lambda _: _crashing(48), lambda _: None)
     assert [c.tokens for c in done.profile.entries[0].service.cells] == [16]  # type: ignore[union-attr]
     assert len(done.failures) == 1
     assert "48 tokens" in done.failures[0]
@@ -128,7 +130,7 @@ def test_nothing_measured_is_an_error(tmp_path: Path) -> None:
     """When every cell is lost there is no profile, the error tells why, and the next run starts anew."""
     request = _request(tmp_path, own=[parse_own(f"intent={tiny_file(tmp_path)}")], tokens=[48])
     with pytest.raises(MeasurementError, match="killed by SIGSEGV"):
-        carry_out(request, _crashing(48), lambda _: None)
+        carry_out(request, lambda _: _crashing(48), lambda _: None)
     assert list(tmp_path.glob("*.json*")) == []
     assert list(tmp_path.glob(".*")) == []
 
@@ -145,7 +147,9 @@ def test_interrupted_run_goes_on(tmp_path: Path) -> None:
 
     request = _request(tmp_path, rules=replace(RULES, budget_s=2))
     with pytest.raises(KeyboardInterrupt):
-        carry_out(request, lambda j, s: interrupted(j, s) if j["op"] == "cell" else real(j, s), lambda _: None)
+        carry_out(
+            request, lambda _: lambda j, s: interrupted(j, s) if j["op"] == "cell" else real(j, s), lambda _: None
+        )
     seen: list[tuple[str, int]] = []
 
     def counting(job: Mapping[str, Any], limit_s: float) -> Outcome:
@@ -153,7 +157,7 @@ def test_interrupted_run_goes_on(tmp_path: Path) -> None:
             seen.append((str(job["model"]), int(job["tokens"])))
         return real(job, limit_s)
 
-    done = carry_out(request, counting, lambda _: None)
+    done = carry_out(request, lambda _: counting, lambda _: None)
     assert done.resumed == 3
     assert len(seen) == 2  # of four cells two were there: a sentinel and two cells before the interruption
     assert all(e.service and len(e.service.cells) == 2 for e in done.profile.entries)
@@ -170,8 +174,6 @@ def test_cell_that_another_provider_ran_is_kept_out() -> None:
         ns={"CPUExecutionProvider": 5.0},
         cpu_operators={"MatMul": 9},
     )
-    from calibrate.results import LatencyRecord
-
     latency = LatencyRecord(kind="latency", cadence="tight", ns=(5,) * 20, warm_up=0, stopped="budget")
     outcome = Outcome(status="done", records=(latency, record), wall_s=1)
     runtime = RuntimeRecord(kind="runtime", python="3", numpy="2", onnxruntime="1", providers=())
@@ -181,7 +183,10 @@ def test_cell_that_another_provider_ran_is_kept_out() -> None:
         visits=[Visit(cell=cells[0].key, role="cell", started="t", outcome=outcome)],
         rules=RULES,
         machine=machine(),
-        runtime=runtime,
+        runtimes={"migraphx": runtime},
+        known={},
+        gates={},
+        device=device_of("cpu", machine(), None),
         drift=None,
         simcap="0",
     )
@@ -189,7 +194,9 @@ def test_cell_that_another_provider_ran_is_kept_out() -> None:
     assert entry.service is None
     assert entry.ownership is not None
     assert entry.ownership.verdict == "fell_back"
-    assert failures(run) == ["m fp32 on migraphx, 16 tokens, batch 1: fell back: its nodes ran on CPUExecutionProvider"]
+    reason = "nodes by the profile: 9 on CPUExecutionProvider; on the CPU: 9 MatMul"
+    assert entry.ownership.fell_back == (FellBackCell(tokens=16, batch=1, reason=reason),)
+    assert failures(run) == [f"m fp32 on migraphx fell back at 16 tokens: {reason}"]
 
 
 def test_runtime_without_onnxruntime_says_what_to_install(tmp_path: Path) -> None:
@@ -199,8 +206,8 @@ def test_runtime_without_onnxruntime_says_what_to_install(tmp_path: Path) -> Non
         "import json, os, sys\njob = json.load(sys.stdin)\npipe = os.fdopen(job['results_fd'], 'w')\n"
         "pipe.write(json.dumps({'kind': 'failure', 'type': 'ModuleNotFoundError', 'message': \"No module named 'onnxruntime'\"}))\n"
     )
-    with pytest.raises(UnavailableError, match=r"vllm-sr-simcap\[cpu\]") as error:
-        carry_out(_request(tmp_path), WorkerLauncher(worker=bare), lambda _: None)
+    with pytest.raises(UnavailableError, match="simcap runtimes install cpu") as error:
+        carry_out(_request(tmp_path), lambda _: WorkerLauncher(worker=bare), lambda _: None)
     assert "No module named 'onnxruntime'" in str(error.value)
 
 
@@ -208,7 +215,8 @@ def test_runtime_without_onnxruntime_says_what_to_install(tmp_path: Path) -> Non
     ("change", "error", "words"),
     [
         ({"providers": ["cpus"]}, InputError, "did you mean 'cpu'"),
-        ({"providers": ["migraphx"]}, UnavailableError, "measures cpu only"),
+        ({"providers": []}, InputError, "name at least one"),
+        ({"runtimes": {"rocm": Path("/x")}}, InputError, "rocm is not among"),
         ({"threads": 4096}, InputError, "--threads 4096"),
         ({"models": ["mmbert-mini-intents"]}, InputError, "did you mean 'mmbert-mini-intent'"),
         ({"models": ["mmbert-mini-pii"] * 2}, InputError, "asked for twice"),
@@ -224,7 +232,7 @@ def test_wrong_requests(tmp_path: Path, change: dict[str, Any], error: type[Exce
         raise AssertionError("a worker was started")
 
     with pytest.raises(error, match=words):
-        carry_out(_request(tmp_path, **change), never, lambda _: None)
+        carry_out(_request(tmp_path, **change), lambda _: never, lambda _: None)
     assert not (tmp_path / "cache").exists()
 
 

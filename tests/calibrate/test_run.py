@@ -51,7 +51,7 @@ def _runner(tmp_path: Path, workers: FakeWorkers, budget_s: float = 60.0) -> tup
     journal = Journal(tmp_path / "out.json", {"cells": [c.key for c in CELLS]})
     told: list[Progress] = []
     by_name = {(a.model, a.artifact): a for a in ARTIFACTS}
-    return Runner(CELLS, by_name, Rules(budget_s=budget_s), 1, workers, journal, told.append), journal, told
+    return Runner(CELLS, by_name, Rules(budget_s=budget_s), 1, {"cpu": workers}, journal, told.append), journal, told
 
 
 def _measured(journal: Journal) -> list[str]:

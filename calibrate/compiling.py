@@ -1,0 +1,105 @@
+"""Compile times with the on-disk cache cold and warm, and the proof of what the cache did.
+
+For a provider that compiles: a fresh process with an empty cache directory of its own, then a NEW process with what the
+first one left there. Each pair has a directory of its own, one per model, shape and round, because providers' cache
+keys collide otherwise. Whether the cache was used is read from its files, never believed: written by the first process,
+and by the second one read and left as they were. Enters: cells, launchers, journal. Leaves: `compile` visits in the journal.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from calibrate.artifacts import Artifact
+from calibrate.journal import Journal
+from calibrate.launch import Launch
+from calibrate.plan import PlannedCell
+from calibrate.provider_options import CACHE_OPTION
+from calibrate.results import CompileRecord, Outcome, Visit
+from calibrate.runtimes import EXECUTION_PROVIDERS
+from profiles.schema import ProviderName
+
+PER_SHAPE: dict[ProviderName, bool] = {"openvino": False, "migraphx": True}
+"""Whether an unseen shape compiles again (MIGraphX) or the session is compiled once when it is made (OpenVINO)."""
+
+ROUNDS: dict[ProviderName, int] = {"openvino": 6, "migraphx": 2}
+"""Pairs of processes. Six are the fewest that give a median an interval; MIGraphX takes half a minute for each."""
+
+Proof = Literal["used", "unread", "rewritten", "absent"]
+
+
+def shapes_to_compile(cells: Sequence[PlannedCell]) -> list[PlannedCell]:
+    """Every cell where each shape compiles; otherwise the largest shape of each entry stands for all."""
+    chosen: list[PlannedCell] = []
+    for entry in dict.fromkeys(c.entry for c in cells):
+        own = [c for c in cells if c.entry == entry]
+        if own[0].provider not in PER_SHAPE:
+            continue
+        chosen += own if PER_SHAPE[own[0].provider] else [max(own, key=lambda c: (c.tokens * c.batch, c.key))]
+    return chosen
+
+
+def measure_compiles(
+    cells: Sequence[PlannedCell],
+    artifacts: Mapping[tuple[str, str], Artifact],
+    launches: Mapping[ProviderName, Launch],
+    journal: Journal,
+    limit_s: float,
+    seed: int,
+    say: Callable[[str], None],
+) -> None:
+    """Make the pairs that the journal lacks. A pair counts whole: killed between its two processes, it is made again."""
+    for cell in cells:
+        done = sum(v.role == "compile" and v.cell == cell.key for v in journal.visits)
+        for round_ in range(done, ROUNDS[cell.provider]):
+            say(f"{cell.label}, compiling with its cache cold and warm, {round_ + 1} of {ROUNDS[cell.provider]}")
+            started = datetime.now(UTC).isoformat(timespec="seconds")
+            outcome = _pair(cell, artifacts[cell.model, cell.artifact], launches[cell.provider], limit_s, seed)
+            journal.add(Visit(cell=cell.key, role="compile", started=started, outcome=outcome))
+            if outcome.status != "done" or outcome.fell_back:
+                break
+
+
+def _pair(cell: PlannedCell, artifact: Artifact, launch: Launch, limit_s: float, seed: int) -> Outcome:
+    with tempfile.TemporaryDirectory(prefix="simcap-cache-") as folder:
+        job: dict[str, Any] = {
+            "op": "compile",
+            "model": str(artifact.path),
+            "provider": EXECUTION_PROVIDERS[cell.provider],
+            "provider_options": {**dict(cell.options), CACHE_OPTION[cell.provider]: str(Path(folder))},
+            "threads": cell.threads,
+            "tokens": cell.tokens,
+            "batch": cell.batch,
+            "max_id": artifact.max_id,
+            "seed": seed,
+            "cache_dir": folder,
+        }
+        cold = launch(job, limit_s)
+        if cold.status != "done" or cold.fell_back:
+            return cold
+        warm = launch(job, limit_s)
+        both = {"wall_s": cold.wall_s + warm.wall_s}
+        if warm.status != "done" or warm.fell_back:
+            return warm.model_copy(update=both)
+        return warm.model_copy(update={**both, "records": (*cold.records, *warm.records)})
+
+
+def proof_of(warm: CompileRecord) -> Proof:
+    """What the second process did with the files of the first."""
+    if not warm.before:
+        return "absent"
+    if warm.before != warm.after:
+        return "rewritten"
+    return "used" if warm.read else "unread"
+
+
+PROOFS: dict[Proof, str] = {
+    "used": "the new process read the cache's files and left them as they were",
+    "unread": "the cache's files were there and nothing was seen to read them (or the file system does not record reading)",
+    "rewritten": "the cache was NOT used: its files were there, and the new process wrote them again, so it compiled again",
+    "absent": "the cache was NOT used: the option was accepted and no file appeared",
+}
