@@ -194,6 +194,13 @@ class Pipeline:
         self._leave_session(v, ticket)
         self._step_down(ticket, v, reason)
 
+    def give_up(self, v: int, ticket: int, reason: str) -> None:
+        """Variant v cannot do it and no other provider is to be tried."""
+        self._leave_session(v, ticket)
+        self._tracks.steps_down[v, reason] += 1
+        self._let_go(ticket, ticket % self._jobs % self._signals)
+        self._signal_failed(ticket, reason)
+
     def _step_down(self, ticket: int, v: int, reason: str) -> None:
         job = ticket % self._jobs
         s = job % self._signals

@@ -2,8 +2,8 @@
 
     session -> loaded? -> program for this shape? -> memory? -> on the device,  or step down to the next provider
 
-Enters: a ticket that holds session k of variant v. Leaves: `start(ticket)` or `step_down(ticket, reason)`, now or later;
-what it waited for is added to the job's stalls. One `Preparation` serves one variant on one replica.
+Enters: a ticket that holds session k of variant v. Leaves: `start(ticket)`, `step_down(ticket, reason)` or, where the
+scenario says that memory that is not there fails the signal, `give_up(ticket, reason)`, now or later; what it waited for is added to the job's stalls. One `Preparation` serves one variant on one replica.
 """
 
 from __future__ import annotations
@@ -61,12 +61,13 @@ class Preparation:
         load_rng: np.random.Generator,
         start: Start,
         step_down: StepDown,
+        give_up: StepDown,
     ) -> None:
         self._env, self._v, self._variant, self._work, self._tracks = env, v, variant, work, tracks
         self._cache, self._memory, self._memory_of = cache, memory, memory_of
         self._loaded = [loaded] * len(memory_of)
         self._replica, self._load_rng = replica, load_rng
-        self._start, self._step_down = start, step_down
+        self._start, self._step_down, self._give_up = start, step_down, give_up
         self._session: dict[int, int] = {}  # ticket -> session that it holds
         if loaded and variant.weights_bytes is not None:
             self._load_all_weights(variant.weights_bytes)
@@ -228,7 +229,8 @@ class Preparation:
         if memory.out_of_memory == "wait" and not queue.vram.hopeless(key, weights, activation):
             self._wait_for_memory(ticket, queue, allocate, then)
             return
-        self._step_down(ticket, "out_of_memory")
+        refused = self._give_up if memory.out_of_memory == "fail" else self._step_down
+        refused(ticket, "out_of_memory")
 
     def _wait_for_memory(self, ticket: int, queue: MemoryQueue, allocate: Callable[[], bool], then: Start) -> None:
         began = self._env.now

@@ -130,7 +130,8 @@ def _preparation(
     count = node.sessions[variant.signal]
     if variant.compile is None and variant.load is None and node.memory is None:
         return None
-    memory_of = [memories[node.device_number(v, k)] for k in range(count)]
+    simulated = variant.weights_bytes is not None  # else this variant's memory is none of a GPU's
+    memory_of = [memories[node.device_number(v, k)] if simulated else None for k in range(count)]
     cache = None
     if variant.compile is not None:
         disk = place.disks.setdefault(v, DiskCache(variant.compile))
@@ -149,6 +150,7 @@ def _preparation(
         load_rng=streams.generator(f"load:{v}:{place.number}:{place.generation}"),
         start=partial(walk.run, v),
         step_down=partial(walk.step_down, v),
+        give_up=partial(walk.give_up, v),
     )
 
 

@@ -158,6 +158,20 @@ def test_what_does_not_fit_fails_and_what_fits_goes_on() -> None:
     assert failures(records) == ["out_of_memory", "none"]
 
 
+@pytest.mark.parametrize(("policy", "reasons"), [("fail", ["out_of_memory"]), ("fall_back", ["none"])])
+def test_out_of_memory_fails_or_falls_back(policy: str, reasons: list[str]) -> None:
+    """With a CPU session behind it, `fall_back` answers the request that `fail` fails."""
+    node = memory(spec(), 5 * GB, policy)
+    node = replace(node, variants=(*node.variants, VariantSpec(0, "cpu", "b")))
+    plain = needing(node, [[4.5 * GB]])
+    both = replace(
+        plain, service_s=np.ones((1, 2)), occupancy=np.full((1, 2), 0.1), activation_bytes=np.array([[4.5 * GB, 0]])
+    )
+    records = run(node, both, [0])
+    assert failures(records) == reasons
+    assert records.events.steps_down == {(0, "out_of_memory"): 1}
+
+
 def test_a_session_cap_binds_before_the_device_does() -> None:
     """A cap of 2 GB a session refuses an activation of 1.5 GB beside 1 GB of weights on an empty device."""
     node = memory(spec(), 100 * GB, "fail", session_cap=2 * GB)
