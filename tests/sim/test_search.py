@@ -22,12 +22,15 @@ def within_for(capacity: float, attainment: float) -> float:
 
 @pytest.mark.parametrize(("capacity", "attainment"), [(0.7, 0.9), (0.5, 0.95)])
 def test_the_interval_contains_the_capacity_of_mm1(capacity: float, attainment: float) -> None:
-    """In at least 90 of 100 seeds the 95 % interval contains mu + ln(1 - a) / t, and it is as narrow as asked."""
+    """In at least 90 of 100 seeds the 95 % interval contains mu + ln(1 - a) / t; each is as narrow as asked (3 %), and
+    the mean error is below 0.5 %.
+    """  # fmt: skip
     settings = replace(RATES, attainment=attainment)
     found = [find(mm1(seed, within_for(capacity, attainment)), settings) for seed in range(100)]
     assert {finding.kind for finding in found} == {"found"}
     assert max(finding.precision or 1.0 for finding in found) <= settings.precision
     assert sum(finding.lo <= capacity <= finding.hi for finding in found) >= 90  # type: ignore[operator]
+    assert abs(np.mean([finding.load or 0.0 for finding in found]) / capacity - 1) < 0.005
 
 
 def test_the_interval_is_neither_too_narrow_nor_too_wide() -> None:
@@ -39,13 +42,6 @@ def test_the_interval_is_neither_too_narrow_nor_too_wide() -> None:
         assert finding.kind == "found"
         inside += finding.lo <= 40.0 <= finding.hi  # type: ignore[operator]
     assert 182 <= inside <= 198
-
-
-def test_the_search_is_unbiased_to_within_a_fraction_of_its_precision() -> None:
-    """Over 100 seeds the mean error is below 0.5 % where 3 % is asked for."""
-    settings = replace(RATES, attainment=0.9)
-    found = [find(mm1(seed, within_for(0.7, 0.9)), settings).load or 0.0 for seed in range(100)]
-    assert abs(np.mean(found) / 0.7 - 1) < 0.005
 
 
 def test_an_slo_that_service_alone_breaks_is_unreachable_at_once() -> None:
