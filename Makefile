@@ -1,11 +1,17 @@
 # `make demo` and `make test` do all set-up themselves; they need Python 3.11, make and a package index.
 PYTHON ?= python3.11
+JOBS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PYTEST := $(BIN)/pytest -n $(JOBS)
 
-.PHONY: demo test test-slow lint clean
+.PHONY: help demo test test-slow test-wheels lint format clean
 
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+
+# The mark is written last, so that an installation that broke off is done again.
 $(READY): pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "simcap needs $(PYTHON); set PYTHON=/path/to/python (3.11 or newer)"; exit 3; }
 	$(PYTHON) -m venv $(VENV)
@@ -13,20 +19,27 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cpu,dev]'
 	@touch $(READY)
 
-demo: $(READY) ## measure three small models here, then capacity on published MI300X figures and on this machine
+demo: $(READY) ## measure three small models here, then two capacity curves: published MI300X figures, and this machine
 	$(BIN)/python tools/demo.py
 
-lint: $(READY)
+lint: $(READY) ## style, types, and who may import whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/lint-imports
 
-test: lint ## everything that must hold on each commit
-	$(BIN)/pytest -m "not slow and not wheels"
+format: $(READY) ## let ruff write what `lint` would complain about
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
 
-test-slow: $(READY) ## proofs that take minutes
-	$(BIN)/pytest -m "slow"
+test: lint ## everything that must hold on each commit; JOBS=N tests at a time
+	$(PYTEST) -m "not slow and not wheels" --durations=15 --durations-min=5
 
-clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache runs
+test-slow: $(READY) ## proofs that take minutes, and the demo
+	$(PYTEST) -m slow
+
+test-wheels: $(READY) ## installs real builds of ONNX Runtime into environments of their own
+	$(BIN)/pytest -m wheels
+
+clean: ## remove the environment, caches and runs
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis runs

@@ -19,6 +19,15 @@ UNIT = {
 }
 
 
+def resource_in_words(key: str) -> str:
+    """Words for a key of `Point.utilisation` or a bottleneck: `lock:seq` is `lock seq`; other text stays as it is."""
+    fixed = {"router_cpu": "router CPU", "device:gpu": "GPU", "device:cpu": "CPU device"}
+    if key in fixed:
+        return fixed[key]
+    kind, colon, name = key.partition(":")
+    return f"{kind} {name}" if colon and kind in {"lock", "session", "device"} else key
+
+
 def verdict_of(attainment: Interval, promised: float, *, saturated: bool) -> Verdict:
     """The verdict on one load point."""
     if saturated:
@@ -51,7 +60,7 @@ def capacity_of(scenario: Scenario, points: Sequence[Point]) -> Capacity:
 
 def _sentence(scenario: Scenario, passed: Point | None, failed: Point | None, unsure: Sequence[float]) -> str:
     slo, unit = scenario.slo, UNIT[scenario.load.kind]
-    promise = f"{slo.attainment:.4g} of requests within {slo.latency_ms:g} ms"
+    promise = f"{100 * slo.attainment:.6g} % of requests within {slo.latency_ms:g} ms"
     breaks = f"; {_breaks(failed)}" if failed else ""
     doubt = f"; indeterminate at {', '.join(f'{load:g}' for load in unsure)}" if unsure else ""
     if passed and failed:
@@ -66,4 +75,4 @@ def _sentence(scenario: Scenario, passed: Point | None, failed: Point | None, un
 def _breaks(failed: Point) -> str:
     used = failed.utilisation.get(failed.bottleneck)
     share = f" ({used.mean or 0:.0%} in use there)" if used else ""
-    return f"what holds requests up at {failed.load:g} is {failed.bottleneck}{share}"
+    return f"what holds requests up at {failed.load:g} is {resource_in_words(failed.bottleneck)}{share}"

@@ -6,6 +6,7 @@ under a figure is worded here, once; files for machines keep the exact figures.
 
 from __future__ import annotations
 
+from sim.capacity import resource_in_words
 from sim.result import Capacity, Interval, Result
 
 ABSENT = "–"
@@ -35,12 +36,8 @@ LOADS = {
 
 
 def resource(key: str) -> str:
-    """Words for a key of `Point.utilisation` or a bottleneck: `lock:seq` is `lock seq`; other text stays as it is."""
-    fixed = {"router_cpu": "router CPU", "device:gpu": "GPU", "device:cpu": "CPU device"}
-    if key in fixed:
-        return fixed[key]
-    kind, colon, name = key.partition(":")
-    return f"{kind} {name}" if colon and kind in {"lock", "session", "device"} else key
+    """Words for a key of `Point.utilisation` or a bottleneck, the same as in the capacity sentence."""
+    return resource_in_words(key)
 
 
 def load_title(kind: str) -> str:
