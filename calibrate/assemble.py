@@ -82,7 +82,7 @@ def failures(run: Run) -> list[str]:
         f"{by_key[v.cell].label}{'' if v.role in {'cell', 'sentinel'} else f' ({v.role})'}: "
         f"{v.outcome.status.replace('_', ' ')}: {v.outcome.reason}"
         for v in run.visits
-        if v.outcome.status != "done" and v.cell in by_key
+        if v.outcome.status != "done" and v.cell in by_key and not _made_up_for(run, v)
     ]
     fell: dict[tuple[str, str], list[PlannedCell]] = {}
     for cell in run.cells:
@@ -100,6 +100,12 @@ def failures(run: Run) -> list[str]:
     return told
 
 
+def _made_up_for(run: Run, lost: Visit) -> bool:
+    """Whether a later visit brought what a crashed one did not."""
+    later = run.visits[run.visits.index(lost) + 1 :]
+    return any((v.cell, v.role, v.outcome.status) == (lost.cell, lost.role, "done") for v in later)
+
+
 def _notes(run: Run) -> list[str]:
     rules, m = run.rules, run.machine
     notes = [
@@ -114,4 +120,7 @@ def _notes(run: Run) -> list[str]:
         notes.append(run.drift.told())
     for provider, known in run.known.items():
         notes += known.told(provider)
+    again = [v for v in run.visits if v.outcome.status != "done" and _made_up_for(run, v)]
+    by_key = {c.key: c for c in run.cells}
+    notes += [f"measured again: {by_key[v.cell].label}: {v.outcome.reason}" for v in again if v.cell in by_key]
     return [*notes, *run.extra_notes, *(f"not measured: {failure}" for failure in failures(run))]

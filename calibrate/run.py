@@ -29,6 +29,7 @@ CadenceName = Literal["tight", "paced"]
 OVERHEAD_GUESS_S = 1.5  # before the first visit has told
 SENTINEL_S = 0.4
 LEAST_SLICE_S = 0.1
+ATTEMPTS = 2  # a worker that died may have been killed by someone; one that dies twice is lost
 WORTH_A_VISIT_S = 0.5  # of sampling; less does not repay a worker's start
 
 
@@ -100,14 +101,21 @@ class Runner:
 
     def run(self) -> None:
         """Measure until every cell is narrow or the budget is spent."""
-        visited = {v.cell for v in self._journal.visits if v.role == "cell"}
-        missing = [c for c in self.cells if c.key not in visited]
-        if missing:
-            self._walk(block(missing, self.sentinel, self._seed, 0), first=True)
+        for attempt in range(ATTEMPTS):
+            if missing := self._missing(attempt + 1):
+                self._walk(block(missing, self.sentinel, self._seed, -attempt), first=True)
         number = 1
         while widest := self._widest():
             self._walk(block(widest, self.sentinel, self._seed, number), first=False)
             number += 1
+
+    def _missing(self, attempts: int) -> list[PlannedCell]:
+        """Cells without a visit, and those whose workers crashed each time and fewer times than `attempts`."""
+        statuses: dict[str, list[str]] = {c.key: [] for c in self.cells}
+        for visit in self._journal.visits:
+            if visit.role == "cell" and visit.cell in statuses:
+                statuses[visit.cell].append(visit.outcome.status)
+        return [c for c in self.cells if len(s := statuses[c.key]) < attempts and all(x == "crashed" for x in s)]
 
     @property
     def left_s(self) -> float:
@@ -187,11 +195,11 @@ class Runner:
     def _widest(self) -> list[PlannedCell]:
         """The cells that most need another visit; none when all are narrow or no useful time is left."""
         visits = self._visits
-        failed = {v.cell for v in visits if v.outcome.status != "done" or v.outcome.fell_back}
+        done = {v.cell for v in visits if v.role == "cell" and v.outcome.status == "done" and not v.outcome.fell_back}
         widths = {
             cell: max(relative_width(pooled(visits, cell.key, cadence)) for cadence in self._rules.cadences)
             for cell in self.cells
-            if cell.key not in failed
+            if cell.key in done
         }
         wide = sorted((c for c, w in widths.items() if w > self._rules.target), key=lambda c: -widths[c])
         looks = 2  # the sentinel, before and after
