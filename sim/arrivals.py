@@ -46,10 +46,11 @@ class OpenLoop:
     """Arrivals at given times (seconds, not decreasing), whatever the node does."""
 
     def __init__(self, times: Floats) -> None:
-        self._times = times.tolist()
+        self.times = times
 
     def start(self, env: simpy.Environment, pipeline: Door) -> None:
-        times, last = self._times, len(self._times) - 1
+        times: list[float] = self.times.tolist()
+        last = len(times) - 1
 
         def bring(i: int) -> None:
             pipeline.arrive(i)
@@ -65,15 +66,16 @@ class ClosedLoop:
     """`clients` clients: think, ask, wait for the answer, again, until think_s (seconds, one a request) is used up."""
 
     def __init__(self, clients: int, think_s: Floats) -> None:
-        self._clients, self._think_s = clients, think_s.tolist()
+        self.clients, self.think_s = clients, think_s
 
     def start(self, env: simpy.Environment, pipeline: Door) -> None:
+        think_s: list[float] = self.think_s.tolist()
         asked = arrived = 0
 
         def think() -> None:
             nonlocal asked
-            if asked < len(self._think_s):
-                Call(env, self._think_s[asked], bring, 0)
+            if asked < len(think_s):
+                Call(env, think_s[asked], bring, 0)
                 asked += 1
 
         def bring(_: int) -> None:
@@ -82,7 +84,7 @@ class ClosedLoop:
             pipeline.arrive(i)
 
         pipeline.answered = lambda _: think()
-        for _ in range(self._clients):
+        for _ in range(self.clients):
             think()
 
 
@@ -90,22 +92,22 @@ class Bursts:
     """`size` requests at one instant; the next burst `gap_s` after the last answer; `bursts` bursts."""
 
     def __init__(self, size: int, bursts: int, gap_s: float) -> None:
-        self._size, self._bursts, self._gap_s = size, bursts, gap_s
+        self.size, self.bursts, self.gap_s = size, bursts, gap_s
 
     def start(self, env: simpy.Environment, pipeline: Door) -> None:
         unanswered = 0
 
         def bring(burst: int) -> None:
             nonlocal unanswered
-            unanswered = self._size
-            for i in range(burst * self._size, (burst + 1) * self._size):
+            unanswered = self.size
+            for i in range(burst * self.size, (burst + 1) * self.size):
                 pipeline.arrive(i)
 
         def answered(i: int) -> None:
             nonlocal unanswered
             unanswered -= 1
-            if not unanswered and i // self._size + 1 < self._bursts:
-                Call(env, self._gap_s, bring, i // self._size + 1)
+            if not unanswered and i // self.size + 1 < self.bursts:
+                Call(env, self.gap_s, bring, i // self.size + 1)
 
         pipeline.answered = answered
         Call(env, 0.0, bring, 0)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from sim.work import Work
+from sim.work import Ints, Work
 
 
 class Inside:
@@ -65,6 +65,14 @@ def balancer(
         return chosen
 
     return pick
+
+
+def affinity(work: Work, count: int) -> Ints:
+    """(n,) the replica of each request under `affinity` while all `count` replicas are up."""
+    lengths = work.tokens if work.processed is None else work.processed.max(axis=1)
+    known, which = np.unique(lengths, return_inverse=True)
+    of_length = [max(range(count), key=lambda k: _rendezvous(int(length), k)) for length in known]
+    return np.array(of_length, dtype=np.int64)[which]
 
 
 def _length(work: Work, i: int) -> int:
