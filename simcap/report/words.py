@@ -83,7 +83,7 @@ def plus_minus(interval: Interval, scale: float = 1.0) -> str:
 def _spread(half: float) -> str:
     """A half width: two digits, one below 0.1; what follows is no more certain than the interval itself."""
     if half >= 99.5:
-        return short(half)
+        return short(float(f"{half:.2g}"))
     return f"{half:.2g}" if half >= 0.1 else f"{half:.1g}"
 
 
