@@ -84,6 +84,7 @@ def failures(run: Run) -> list[str]:
         for v in run.visits
         if v.outcome.status != "done" and v.cell in by_key and not _made_up_for(run, v)
     ]
+    told = list(dict.fromkeys(told))  # a cell whose worker died twice is told once
     fell: dict[tuple[str, str], list[PlannedCell]] = {}
     for cell in run.cells:
         verdict = verdict_of(cell, run.visits)

@@ -14,7 +14,7 @@ from typing import TypeVar
 from calibrate.artifacts import Artifact
 from calibrate.compiling import PER_SHAPE, PROOFS, proof_of
 from calibrate.drift import rejected
-from calibrate.fit import figure, law, pooled
+from calibrate.fit import figure, law, memory_fit, pooled
 from calibrate.ownership import ownership_of, verdict_of
 from calibrate.plan import PlannedCell
 from calibrate.results import AccuracyRecord, CompileRecord, FirstRunRecord, LoadedRecord, MemoryRecord, Visit
@@ -165,7 +165,11 @@ def _memory(cells: Sequence[PlannedCell], evidence: Evidence) -> Memory | None:
     loading = max(r.load_peak_bytes - r.idle_bytes for _, r in found)
     held = [r.loaded_bytes - r.idle_bytes for _, r in found]
     weights = figure(held, f"held after loading; while it loads up to {loading} bytes are used")
-    return Memory(weights_bytes=weights, cells=shapes)
+    fits = []
+    for batch in sorted({s.batch for s in shapes}):
+        points = {s.tokens: s.peak_bytes.value for s in shapes if s.batch == batch}
+        fits.append(memory_fit(batch, points, weights.value))
+    return Memory(weights_bytes=weights, cells=shapes, fits=tuple(f for f in fits if f is not None) or None)
 
 
 def _accuracy(cells: Sequence[PlannedCell], file: Artifact, evidence: Evidence) -> Accuracy | None:

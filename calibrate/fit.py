@@ -7,14 +7,16 @@ visit's warm-up has been removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
+
+import numpy as np
 
 from calibrate.results import LatencyRecord, Visit
 from calibrate.worker.stability import median_interval, relative_width
 from profiles.distribution import LEVELS, from_samples
-from profiles.schema import Figure
+from profiles.schema import Figure, MemoryFit
 
 
 def pooled(visits: Iterable[Visit], cell: str, cadence: str) -> list[float]:
@@ -52,6 +54,29 @@ def law(seconds: Sequence[float], target: float | None = None) -> dict[str, Any]
             f"the time budget ended with the median's 95 % interval {wide}, above the target of {target:.0%}"
         )
     return fields
+
+
+def memory_fit(batch: int, points: Mapping[int, float], weights: float) -> MemoryFit | None:
+    """Fit bytes over tokens; None under four token counts, since three would be met exactly and prove nothing.
+
+    Tokens are scaled to at most one before the least squares, since their squares span five orders of magnitude.
+    """
+    if len(points) < 4:
+        return None
+    tokens = np.array(sorted(points), dtype=float)
+    above = np.array([points[int(t)] - weights for t in tokens])
+    unit = tokens.max()
+    design = np.stack([np.ones_like(tokens), tokens / unit, (tokens / unit) ** 2], axis=1)
+    solution, *_ = np.linalg.lstsq(design, above, rcond=None)
+    residual = np.abs(design @ solution - above)
+    return MemoryFit(
+        batch=batch,
+        a_bytes=float(solution[0]),
+        b_bytes_per_token=float(solution[1] / unit),
+        c_bytes_per_token2=float(solution[2] / unit**2),
+        largest_residual=float(residual.max()),
+        cells=len(points),
+    )
 
 
 def figure(values: Sequence[float], doubt: str | None = None) -> Figure:

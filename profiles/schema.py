@@ -121,11 +121,27 @@ class MemoryCell(Strict):
     steady_bytes: Figure | None = None
 
 
+class MemoryFit(Strict):
+    """Peak bytes = weights + a + b·tokens + c·tokens², by least squares over the cells of one batch size.
+
+    `largest_residual`: the largest of |measured - fitted| over the cells, in bytes; `cells`: how many were fitted.
+    Valid between the smallest and the largest token count measured.
+    """
+
+    batch: PositiveInt = 1
+    a_bytes: float
+    b_bytes_per_token: float
+    c_bytes_per_token2: float
+    largest_residual: Annotated[float, Field(ge=0)]
+    cells: Annotated[int, Field(ge=4)]
+
+
 class Memory(Strict):
     """`weights_bytes`: growth from idle baseline to loaded session. `cells`: totals by shape, weights included."""
 
     weights_bytes: Figure | None = None
     cells: tuple[MemoryCell, ...] = ()
+    fits: tuple[MemoryFit, ...] | None = None
 
 
 class CompileCell(Cell):

@@ -10,7 +10,7 @@ import pytest
 from calibrate.artifacts import Artifact, from_file, parse_own
 from calibrate.assemble import Run, failures, profile_of
 from calibrate.checks import profile_name
-from calibrate.fit import law
+from calibrate.fit import law, memory_fit
 from calibrate.gpus import device_of
 from calibrate.launch import WorkerLauncher
 from calibrate.machine import available_cores, machine
@@ -101,6 +101,25 @@ def test_wide_interval_is_stated_as_a_doubt() -> None:
     assert "66.7% wide" in wide["doubt"]
     assert "doubt" not in law([1.0] * 100, target=0.03)
     assert "fewer than six" in law([1.0, 2.0], target=0.03)["doubt"]
+
+
+def test_memory_fit() -> None:
+    """Bytes that follow weights + a + b·tokens + c·tokens² give back a, b and c; a stray cell shows in the residual."""
+
+    def law_of(t: int) -> float:
+        return 1e9 + 5e6 + 3e4 * t + 24.0 * t * t
+
+    points = {t: law_of(t) for t in (32, 128, 512, 2048, 8192)}
+    fit = memory_fit(1, points, 1e9)
+    assert fit is not None
+    assert fit.a_bytes == pytest.approx(5e6, rel=1e-3)
+    assert fit.b_bytes_per_token == pytest.approx(3e4, rel=1e-3)
+    assert fit.c_bytes_per_token2 == pytest.approx(24, rel=1e-3)
+    assert fit.largest_residual < 10
+    stray = memory_fit(1, {**points, 512: points[512] + 8e6}, 1e9)
+    assert stray is not None
+    assert stray.largest_residual > 1e6
+    assert memory_fit(1, {t: points[t] for t in (32, 128, 512)}, 1e9) is None
 
 
 def _crashing(on_tokens: int, status: str = "crashed") -> Any:

@@ -13,6 +13,7 @@ import pytest
 
 from calibrate.artifacts import Artifact
 from calibrate.journal import Journal
+from calibrate.launch import Launch
 from calibrate.plan import PlannedCell, block, cells_of, sentinel_of
 from calibrate.results import LatencyRecord, Outcome, Visit
 from calibrate.run import Progress, Rules, Runner
@@ -47,7 +48,7 @@ class FakeWorkers:
         return Outcome(status="done", records=records, wall_s=1.0)
 
 
-def _runner(tmp_path: Path, workers: FakeWorkers, budget_s: float = 60.0) -> tuple[Runner, Journal, list[Progress]]:
+def _runner(tmp_path: Path, workers: Launch, budget_s: float = 60.0) -> tuple[Runner, Journal, list[Progress]]:
     journal = Journal(tmp_path / "out.json", {"cells": [c.key for c in CELLS]})
     told: list[Progress] = []
     by_name = {(a.model, a.artifact): a for a in ARTIFACTS}
@@ -130,6 +131,28 @@ def test_a_bad_worker_costs_its_cell_only(tmp_path: Path, status: Any) -> None:
     lost = [v for v in journal.visits if v.outcome.status != "done"]
     assert [(v.role, v.outcome) for v in lost] == [("cell", bad)] * (2 if status == "crashed" else 1)
     assert {v.cell for v in journal.visits if v.outcome.status == "done"} == {c.key for c in CELLS} - {lost[0].cell}
+
+
+def test_a_worker_killed_once_costs_nothing(tmp_path: Path) -> None:
+    """A cell whose worker died once is measured thoroughly at the second try, and not a third time."""
+    workers = FakeWorkers(spread=True)
+    died: list[int] = []
+
+    def launch(job: Mapping[str, Any], limit_s: float) -> Outcome:
+        if job["tokens"] == 64 and job["batch"] == 2 and not died:
+            died.append(1)
+            return Outcome(status="crashed", reason="killed by SIGKILL", wall_s=1.0)
+        return workers(job, limit_s)
+
+    runner, journal, _ = _runner(tmp_path, launch, budget_s=1)
+    runner.run()
+    assert sorted(_measured(journal)) == sorted([*(c.key for c in CELLS), _lost(journal)])
+    assert sum(j["memory"] for j in workers.jobs) == len(CELLS)
+
+
+def _lost(journal: Journal) -> str:
+    (lost,) = [v.cell for v in journal.visits if v.outcome.status != "done"]
+    return lost
 
 
 def test_progress_counts_cells_and_time(tmp_path: Path) -> None:
