@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from keyword import iskeyword
 from typing import Any
 
 import typer
@@ -27,8 +28,10 @@ COMMANDS: dict[str, str] = {
     "doctor": "Say what this machine can measure and what is missing.",
     "scenarios": "List, show or describe scenarios.",
     "profiles": "List, show or describe profiles.",
+    "export": "Write profiles, curves and hardware for fleet-sim.",
+    "import": "Turn a fleet-sim file or a router configuration into a scenario.",
 }
-"""Command -> the line that `--help` shows. Module simcap.commands.<name> holds `app` (a group) or a function <name>."""
+"""Command -> the line that `--help` shows. Module simcap.commands.<name> (`import_` for import) holds `app` (a group) or a function <name>."""
 
 
 class LazyGroup(typer.core.TyperGroup):
@@ -40,7 +43,7 @@ class LazyGroup(typer.core.TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"simcap.commands.{cmd_name}")
+        module = importlib.import_module(f"simcap.commands.{cmd_name}{'_' if iskeyword(cmd_name) else ''}")
         app = getattr(module, "app", None)
         if app is None:
             app = typer.Typer(add_completion=False, rich_markup_mode=None)
