@@ -47,6 +47,14 @@ class Device:
         if self._running:
             self._set_alarm()
 
+    def abandon(self) -> list[tuple[int, float]]:
+        """Everything stops here and now: (job, seconds of own work that are left) of what was running."""
+        self._advance()
+        running = [(job, max(end - self._virtual, 0.0)) for end, _, job, _ in self._running]
+        self._running.clear()
+        self._filled, self._alarm = 0.0, float("inf")
+        return running
+
     def _advance(self) -> None:
         now = self._env.now
         passed = now - self._updated

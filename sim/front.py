@@ -19,7 +19,7 @@ from sim.node import NodeSpec
 from sim.pipeline import Pipeline
 from sim.replica import Place, furnish
 from sim.streams import Streams
-from sim.tracks import FAILURES, Tracks
+from sim.tracks import FAILURES, Life, Tracks
 from sim.work import Work
 
 
@@ -35,6 +35,7 @@ class Front:
         absent = {fault.replica for fault in node.replicas.faults if isinstance(fault, Join)}
         self._disks: list[dict[int, DiskCache]] = [{} for _ in range(count)]
         self._generation = [0] * count
+        self._lives: dict[int, Life] = {}  # of the present generation of each replica
         self._inside = [Inside(up=k not in absent) for k in range(count)]
         self._requests: list[set[int]] | None = [set() for _ in range(count)] if node.replicas.faults else None
         self._within = bytearray(
@@ -46,7 +47,8 @@ class Front:
         self._plan_faults()
 
     def _pipeline(self, k: int, *, warm: bool) -> Pipeline:
-        place = Place(k, self._generation[k], warm, self._disks[k])
+        life = self._lives[k] = Life()
+        place = Place(k, self._generation[k], warm, self._disks[k], life)
         return Pipeline(
             self._env,
             self._work,
@@ -141,9 +143,15 @@ class Front:
 
     def _crash(self, k: int) -> None:
         self._inside[k].up = False
+        self._stop(k)
         assert self._requests is not None  # noqa: S101 - kept whenever there are faults
         for i in sorted(self._requests[k]):
             self._fail(i, FAILURES.index("crash"))
+
+    def _stop(self, k: int) -> None:
+        """The process of replica k ends: nothing in it holds or works from now on."""
+        self._lives[k].until = self._env.now
+        self._pipelines[k].stop()
 
     def _restore(self, k: int, *, warm: bool) -> None:
         self._generation[k] += 1
@@ -160,6 +168,7 @@ class Front:
             self._restart_in_turn(k + 1, down_s, warm=warm)
 
         def drained() -> None:
+            self._stop(k)
             self._after(down_s, back)
 
         self._inside[k].up = False

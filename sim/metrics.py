@@ -200,7 +200,6 @@ def utilisation(records: Records, begin: float, end: float) -> dict[str, float]:
     ran = np.isfinite(records.ended)
     held = np.where(ran, _overlap(records.locked, records.ended, begin, end), 0.0).sum(axis=0)
     seated = np.where(ran & (records.share > 0), _overlap(records.started, records.ended, begin, end), 0.0)
-    stalled = sum(np.where(ran, seconds, 0.0) for seconds in records.stalls.values())
     routed = np.isfinite(records.router_ended)
     used = {
         "router_cpu": _overlap(records.router_started[routed], records.router_ended[routed], begin, end).sum()
@@ -208,12 +207,20 @@ def utilisation(records: Records, begin: float, end: float) -> dict[str, float]:
     }
     work = np.where(ran, records.share * records.own_s * _share_inside(records.started, records.ended, begin, end), 0.0)
     for d, device in enumerate(node.devices):
-        lost = sum(w * float(_share_inside(a, b, begin, end)) for on, a, b, w in records.events.lost if on == d)
+        lost = sum(
+            x.work * float(_share_inside(x.start, x.end, begin, end)) for x in records.events.lost if x.device == d
+        )
         used[f"device:{device}"] = float(work[records.device == d].sum()) + lost
     for k, (name, _) in enumerate(node.locks):
         used[f"lock:{name}"] = sum(held[s] for s, lock in enumerate(node.lock_of) if lock == k)
-    for s, name in enumerate(node.signals):
-        used[f"session:{name}"] = (seated[:, s].sum() + np.sum(stalled, axis=0)[s]) / node.sessions[s]
+    for v in range(node.variant_count):
+        variant = node.variant(v)
+        s = variant.signal
+        name = node.signals[s] if v < len(node.signals) else f"{node.signals[s]}@{variant.provider}"
+        idle = [(x.start, x.end) for x in records.events.lost if x.variant == v]
+        idle += [(a, b) for on, a, b in records.events.holds if on == v]
+        busy = seated[:, s][records.variant[:, s] == v].sum() + sum(float(_overlap(a, b, begin, end)) for a, b in idle)
+        used[f"session:{name}"] = busy / node.sessions[s]
     return {name: _ratio(float(seconds), length) for name, seconds in used.items()}
 
 

@@ -99,6 +99,12 @@ class Pipeline:
         if not self._tracks.unjoined[i]:
             self._next_stage(i)
 
+    def stop(self) -> None:
+        """The replica's process ends: what is on its devices ends here, undone."""
+        for device in {id(d): d for devices in self._device_of for d in devices}.values():
+            for ticket, left_s in device.abandon():
+                self._tracks.lose(ticket, self._env.now, left_s)
+
     # -- one signal of it ------------------------------------------------------------------------------------------
 
     def _ready(self, ticket: int, s: int) -> None:
@@ -132,6 +138,14 @@ class Pipeline:
         else:
             preparation.begin(ticket, session)
 
+    def prepared(self, v: int, ticket: int) -> None:
+        """Session, program and memory are there, perhaps after a wait in which the request has failed."""
+        if self._tracks.alive(ticket):
+            self.run(v, ticket)
+        else:
+            self._leave_session(v, ticket)
+            self._let_go(ticket, ticket % self._jobs % self._signals)
+
     def run(self, v: int, ticket: int) -> None:
         """Everything is there: onto the device."""
         job = ticket % self._jobs
@@ -164,12 +178,14 @@ class Pipeline:
         v = self._order[s][self._position.get(ticket, 0)]
         alive = self._tracks.alive(ticket)
         if alive and self._fails is not None and self._fails[i, v]:
-            self._lose(job)
-            self._tracks.stall("fallback", job, self._env.now - self._tracks.started[job])
+            began, now = self._tracks.started[job], self._env.now
+            self._tracks.lose(ticket, now)
+            key = "fallback", job
+            self._tracks.stalls[key] = self._tracks.stalls.get(key, 0.0) + now - began
             self.step_down(v, ticket, "failed")
             return
         if not alive:
-            self._lose(job)
+            self._tracks.lose(ticket, self._env.now)
         sessions = self._sessions[v]
         members = sessions.forget(ticket) if isinstance(sessions, BatchingSessions) else (ticket,)
         for member in members:
@@ -179,13 +195,6 @@ class Pipeline:
         self._let_go(ticket, s)
         for member in members:
             self._join(member)
-
-    def _lose(self, job: int) -> None:
-        """The device worked for nothing: for a failed inference, or one whose request has failed meanwhile."""
-        tracks = self._tracks
-        if tracks.started[job] == tracks.started[job]:  # not yet taken over by a new attempt
-            work = tracks.share[job] * tracks.own_s[job]
-            tracks.lost.append((tracks.device[job], tracks.started[job], self._env.now, work))
 
     # -- stepping down the provider order --------------------------------------------------------------------------
 

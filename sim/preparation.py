@@ -17,7 +17,7 @@ import simpy
 from sim.compile_cache import CompileCache
 from sim.events import Call
 from sim.node import MemorySpec, VariantSpec
-from sim.tracks import Tracks
+from sim.tracks import Life, Tracks
 from sim.vram import Vram
 from sim.work import Work
 
@@ -31,15 +31,26 @@ class MemoryQueue:
     def __init__(self, vram: Vram) -> None:
         self.vram = vram
         self._waiting: deque[Callable[[], bool]] = deque()
+        self._trying = self._again = False
 
     def wait(self, attempt: Callable[[], bool]) -> None:
         """`attempt()` is tried again later until it is True."""
         self._waiting.append(attempt)
 
     def retry(self) -> None:
-        """Memory was given back: let those who wait try, first come first served."""
-        while self._waiting and self._waiting[0]():
-            self._waiting.popleft()
+        """Memory was given back: let those who wait try, first come first served.
+
+        Who gets memory may give some back at once and come here again; that call only asks for another round.
+        """
+        self._again = True
+        if self._trying:
+            return
+        self._trying = True
+        while self._again:
+            self._again = False
+            while self._waiting and self._waiting[0]():
+                self._waiting.popleft()
+        self._trying = False
 
 
 class Preparation:
@@ -58,6 +69,7 @@ class Preparation:
         memory_of: list[MemoryQueue | None],
         loaded: bool,
         replica: int,
+        life: Life,
         load_rng: np.random.Generator,
         start: Start,
         step_down: StepDown,
@@ -66,7 +78,7 @@ class Preparation:
         self._env, self._v, self._variant, self._work, self._tracks = env, v, variant, work, tracks
         self._cache, self._memory, self._memory_of = cache, memory, memory_of
         self._loaded = [loaded] * len(memory_of)
-        self._replica, self._load_rng = replica, load_rng
+        self._replica, self._load_rng, self._life = replica, load_rng, life
         self._start, self._step_down, self._give_up = start, step_down, give_up
         self._session: dict[int, int] = {}  # ticket -> session that it holds
         if loaded and variant.weights_bytes is not None:
@@ -120,8 +132,13 @@ class Preparation:
         self._loaded[session] = True
         if self._cache is not None:
             self._cache.forget(session)
-        self._tracks.stall("load", ticket % self._tracks.jobs, seconds)
-        Call(self._env, seconds, self._program, ticket)
+        began = self._env.now
+
+        def loaded(ticket: int) -> None:
+            self._stall("load", ticket, began)
+            self._program(ticket)
+
+        Call(self._env, seconds, loaded, ticket)
 
     # -- compiling -------------------------------------------------------------------------------------------------
 
@@ -150,7 +167,7 @@ class Preparation:
 
         def have(_: int = 0) -> None:
             cache.have(session, shape)
-            self._tracks.stall("compile", ticket % self._tracks.jobs, self._env.now - began)
+            self._stall("compile", ticket, began)
             self._activate(ticket)
 
         def compiled(_: int) -> None:
@@ -241,11 +258,14 @@ class Preparation:
                 return True
             if not allocate():
                 return False
-            self._tracks.stall("memory", ticket % self._tracks.jobs, self._env.now - began)
+            self._stall("memory", ticket, began)
             then(ticket)
             return True
 
         queue.wait(attempt)
+
+    def _stall(self, kind: str, ticket: int, began: float) -> None:
+        self._tracks.stall(kind, ticket, self._v, began, min(self._env.now, self._life.until))
 
     def _request(self, ticket: int) -> int:
         return (ticket % self._tracks.jobs) // self._tracks.signals

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.node import NodeSpec
-from sim.tracks import FAILURES, STALLS, Tracks
+from sim.tracks import FAILURES, STALLS, Lost, Tracks
 from sim.work import Work
 
 Floats = NDArray[np.float64]
@@ -26,14 +26,15 @@ class Events:
     """What happened besides requests. Times in seconds, memory in bytes.
 
     steps_down: (variant, reason) -> count. compiles: time, replica, variant, tokens, seconds. memory: time, replica,
-    device, bytes in use. watermarks: the same, each crossing upwards. lost: device, start, end, work of inferences that
-    failed or whose request had failed meanwhile.
+    device, bytes in use. watermarks: the same, each crossing upwards. lost: inferences that nobody waited for. holds:
+    variant, start, end of a session held by who was not on the device.
     """
 
     steps_down: Mapping[tuple[int, str], int] = field(default_factory=dict)
     compiles: tuple[tuple[float, int, int, int, float], ...] = ()
     memory: tuple[tuple[float, int, int, float], ...] = ()
-    lost: tuple[tuple[int, float, float, float], ...] = ()
+    lost: tuple[Lost, ...] = ()
+    holds: tuple[tuple[int, float, float], ...] = ()
     watermarks: tuple[tuple[float, int, int, float], ...] = ()
 
 
@@ -129,6 +130,7 @@ def records_of(node: NodeSpec, work: Work, tracks: Tracks, end: float) -> Record
             compiles=tuple(tracks.compiles),
             memory=tuple(tracks.memory),
             lost=tuple(tracks.lost),
+            holds=tuple(tracks.holds),
             watermarks=tuple(tracks.watermarks),
         ),
     )

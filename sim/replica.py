@@ -20,7 +20,7 @@ from sim.node import NodeSpec
 from sim.preparation import MemoryQueue, Preparation
 from sim.station import Sessions, Station
 from sim.streams import Streams
-from sim.tracks import Tracks
+from sim.tracks import Life, Tracks
 from sim.vram import Vram
 from sim.work import Work
 
@@ -45,12 +45,16 @@ class Furniture:
 
 @dataclass(frozen=True)
 class Place:
-    """Which replica this is, and in which state it starts. `generation` counts its restarts."""
+    """Which replica this is, and in which state it starts. `generation` counts its restarts.
+
+    What a crash leaves on its way (an inference, a compile) holds nothing after `life.until`.
+    """
 
     number: int
     generation: int
     warm: bool
     disks: dict[int, DiskCache]  # by variant; outlives restarts
+    life: Life
 
 
 def furnish(
@@ -147,8 +151,9 @@ def _preparation(
         memory_of=memory_of,
         loaded=place.warm,
         replica=place.number,
+        life=place.life,
         load_rng=streams.generator(f"load:{v}:{place.number}:{place.generation}"),
-        start=partial(walk.run, v),
+        start=partial(walk.prepared, v),
         step_down=partial(walk.step_down, v),
         give_up=partial(walk.give_up, v),
     )

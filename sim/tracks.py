@@ -9,6 +9,7 @@ several times as much.
 from __future__ import annotations
 
 from collections import Counter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,24 @@ FAILURES = (
 
 STALLS = ("load", "compile", "memory", "fallback")
 """Why a job that holds its session is not on the device yet."""
+
+
+class Life:
+    """Until when a replica has lived: infinity, or the second of its crash."""
+
+    def __init__(self) -> None:
+        self.until = float("inf")
+
+
+class Lost(NamedTuple):
+    """An inference that nobody waits for: it failed, or its request has failed meanwhile. Seconds; work = share * own seconds done."""
+
+    variant: int
+    device: int
+    start: float
+    end: float
+    share: float
+    work: float
 
 
 class Tracks:
@@ -58,7 +77,11 @@ class Tracks:
         self.own_s = [0.0] * jobs  # seconds of own work on the device
         self.share = [0.0] * jobs  # occupancy used; 0 for those that ride along in another's batch
         self.device = [-1] * jobs
-        self.lost: list[tuple[int, float, float, float]] = []  # device, start, end, work of inferences nobody waits for
+        self.lost: list[Lost] = []
+        self.holds: list[
+            tuple[int, float, float]
+        ] = []  # variant, start, end: a session held by who is not on the device
+        self.ghosts: dict[int, Lost] = {}  # ticket of a dead attempt that still runs -> what it holds, its end unknown
         self.padded_to: dict[int, int] = {}  # job -> tokens of the larger program that it ran on
         self.stalls: dict[tuple[str, int], float] = {}  # (kind, job) -> seconds
         self.steps_down: Counter[tuple[int, str]] = Counter()  # (variant, reason) -> count
@@ -71,16 +94,34 @@ class Tracks:
         epoch, job = divmod(ticket, self.jobs)
         return self.epoch[job // self.signals] == epoch
 
-    def stall(self, kind: str, job: int, seconds: float) -> None:
-        """Add to the time that a job spent held up."""
-        if seconds > 0:
-            self.stalls[kind, job] = self.stalls.get((kind, job), 0.0) + seconds
+    def stall(self, kind: str, ticket: int, v: int, begin: float, end: float) -> None:
+        """A session of variant v was held from begin to end by a ticket that was not on the device.
+
+        The session's time counts in any case; to the job's own account it goes only while the attempt is alive.
+        """
+        if end > begin:
+            self.holds.append((v, begin, end))
+            if self.alive(ticket):
+                key = kind, ticket % self.jobs
+                self.stalls[key] = self.stalls.get(key, 0.0) + end - begin
+
+    def lose(self, ticket: int, end: float, left_s: float = 0.0) -> None:
+        """The device worked for nothing on this ticket until `end`; `left_s` seconds of its own work were never done."""
+        ghost = self.ghosts.pop(ticket, None) or self._on_device(ticket % self.jobs)
+        self.lost.append(ghost._replace(end=end, work=ghost.work - ghost.share * left_s))
+
+    def _on_device(self, job: int) -> Lost:
+        share = self.share[job]
+        return Lost(self.variant[job], self.device[job], self.started[job], NEVER, share, share * self.own_s[job])
 
     def forget_attempt(self, i: int) -> None:
         """A request starts again: what its last attempt left is dropped, so that records tell of the final one."""
         self.stage[i] = 0
         self.router_started[i] = self.router_ended[i] = NEVER
+        before = (self.epoch[i] - 1) * self.jobs
         for job in range(i * self.signals, (i + 1) * self.signals):
+            if self.started[job] == self.started[job] and self.ended[job] != self.ended[job]:
+                self.ghosts[before + job] = self._on_device(job)
             self.ready[job] = self.locked[job] = self.started[job] = self.ended[job] = NEVER
             self.variant[job] = -1
             self.padded_to.pop(job, None)

@@ -48,7 +48,7 @@ def test_an_inference_of_a_timed_out_request_still_runs_to_its_end() -> None:
     records = run(node, brought, [0, 2.0])
     assert reasons(records) == ["timeout", "none"]
     assert records.answered.tolist() == [1.5, 3.2]
-    assert records.events.lost == ((0, 0.0, 3.0, 0.1 * 3.0),)
+    assert records.events.lost == ((0, 0, 0.0, 3.0, 0.1, 0.1 * 3.0),)
 
 
 def test_thousands_of_dead_tickets_are_passed_over_without_recursion() -> None:
@@ -127,7 +127,7 @@ def test_a_failed_inference_costs_its_time_and_then_falls_back() -> None:
     assert records.answered.tolist() == [2]
     assert records.variant[0, 0] == 1
     assert records.stalls["fallback"][0, 0] == 1
-    assert records.events.lost == ((0, 0.0, 1.0, 0.1),)
+    assert records.events.lost == ((0, 0, 0.0, 1.0, 0.1, 0.1),)
 
 
 def test_a_lock_is_held_through_the_fallback() -> None:
