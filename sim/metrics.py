@@ -1,7 +1,7 @@
 """Figures of one replication, read from its records.
 
-Warm-up: MSER-5 on latencies in order of arrival (White 1997): batch means of 5, cut where the standard error of what
-remains is least, at most half. Only a steady arrival process has one: bursts start at an empty node each time, and a
+Warm-up: MSER-5 on the logarithm of latencies in order of arrival (White 1997): batch means of 5, cut where the standard
+error of what remains is least, at most half. Only a steady arrival process has one: bursts start at an empty node each time, and a
 trace, a day or a spike is measured from its first request (the rule would cut the morning peak out of a day).
 The window runs from the arrival of the first kept request to the last arrival (to the last answer for bursts), so that
 the run-out after arrivals have stopped does not dilute rates and utilisations. Latencies count every kept request,
@@ -61,6 +61,11 @@ def mser5(values: Floats) -> int:
     return int(np.argmin(spread[: batches // 2 + 1])) * 5
 
 
+def warm_up(latency: Floats) -> int:
+    """How many leading requests are warm-up: MSER-5 on log(latency). docs/decisions/0014 has what the logarithm is for."""
+    return mser5(np.log(np.maximum(latency, 1e-9)))
+
+
 def figures(
     records: Records,
     class_names: tuple[str, ...],
@@ -72,7 +77,7 @@ def figures(
 ) -> Figures:
     """All figures of one replication. `steady`: the arrival process has a warm-up to remove."""
     latency = records.latency
-    removed = 0 if bursts or not steady else mser5(latency)
+    removed = 0 if bursts or not steady else warm_up(latency)
     kept: Mask = np.arange(latency.size) >= removed
     window = (float(records.arrived[removed]), float(records.answered.max() if bursts else records.arrived[-1]))
     parts = time_parts(records)
