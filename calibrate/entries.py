@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from calibrate.artifacts import Artifact
 from calibrate.compiling import PER_SHAPE, PROOFS, proof_of
+from calibrate.concurrency import occupancy_of, points_of
 from calibrate.drift import rejected
 from calibrate.fit import figure, law, memory_fit, pooled
 from calibrate.ownership import ownership_of, verdict_of
@@ -85,7 +86,9 @@ def entry_of(cells: Sequence[PlannedCell], file: Artifact, evidence: Evidence) -
         first_run=tuple(_first_runs(cells, evidence)),
         service=_surface(cells, "tight", evidence) if usable else None,
         paced_service=_surface(cells, "paced", evidence) if usable else None,
-        occupancy=tuple(_occupancy(measured, evidence.cores)) if cpu_kind else (),
+        occupancy=_measured_occupancy(cells, evidence)
+        or (tuple(_occupancy(measured, evidence.cores)) if cpu_kind else ()),
+        concurrency=tuple(p for c in cells for p in points_of(c, evidence.visits)) or None,
         memory=_memory(cells, evidence),
         accuracy=accuracy,
         ownership=ownership_of(cells, evidence.visits),
@@ -118,6 +121,23 @@ def _occupancy(cells: Sequence[PlannedCell], cores: int) -> list[OccupancyPoint]
         )
         for tokens in sorted({c.tokens for c in cells})
     ]
+
+
+def _measured_occupancy(cells: Sequence[PlannedCell], evidence: Evidence) -> tuple[OccupancyPoint, ...]:
+    """From several at once, where that was measured; one batch size only, since the curve is over tokens."""
+    batch = min(c.batch for c in cells)
+    points = []
+    for cell in sorted((c for c in cells if c.batch == batch), key=lambda c: c.tokens):
+        found = occupancy_of(cell, evidence.visits)
+        if found is None:
+            continue
+        doubt = f"fitted to {found.widths} widths by the sharing law; largest error of a slowdown {found.residual:.1%}"
+        if found.serialises:
+            doubt += f"; {found.serialises}"
+        points.append(
+            OccupancyPoint(tokens=cell.tokens, value=found.value, origin="measured", n=found.widths, doubt=doubt)
+        )
+    return tuple(points)
 
 
 def _compile(cells: Sequence[PlannedCell], evidence: Evidence) -> Compile | None:

@@ -11,13 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 
 from calibrate.artifacts import Artifact, OwnModel, from_file, from_zoo
 from calibrate.assemble import Run, failures, profile_of
 from calibrate.checks import check
 from calibrate.compiling import measure_compiles, shapes_to_compile
+from calibrate.concurrency import measure_concurrency
 from calibrate.drift import GATES, Reference, measure_drift
 from calibrate.environments import interpreters
+from calibrate.fit import pooled
 from calibrate.gpus import Search, device_of
 from calibrate.journal import Journal
 from calibrate.launch import Launch
@@ -43,7 +46,8 @@ class Request:
     """The matrix and how to measure it.
 
     models: names of the zoo; own: the user's files; out: where the profile goes; gpu: device of the catalog, found by
-    `search` (None for `cpu`); runtimes: interpreters that the person chose; options: by provider; gates: least values.
+    `search` (None for `cpu`); runtimes: interpreters that the person chose; options: by provider; gates: least values;
+    widths: how many inferences at once, besides one alone (none: not measured).
     """
 
     models: Sequence[str]
@@ -62,6 +66,7 @@ class Request:
     options: Mapping[ProviderName, Mapping[str, str]] = field(default_factory=dict)
     gates: Mapping[str, float] = field(default_factory=lambda: dict(GATES))
     strict: bool = False
+    widths: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -151,6 +156,7 @@ def _identity(
         "cells": sorted(c.key for c in cells),
         "rules": request.rules.identity(),
         "seed": request.seed,
+        "widths": sorted(request.widths),
         "runtimes": {p: r.model_dump(mode="json") for p, r in runtimes.runtimes.items()},
         "machine": [here.cpu, here.cores, here.kernel],
         "simcap": version,
@@ -166,7 +172,7 @@ def _beside(
     journal: Journal,
     report: Callable[[Progress], None],
 ) -> list[str]:
-    """Compile times and drift, of cells that their provider ran; returns notes."""
+    """Compile times, several at once, and drift, of cells that their provider ran; returns notes."""
 
     def say(doing: str) -> None:
         report(Progress(len(cells), len(cells), doing, 0.0))
@@ -174,6 +180,10 @@ def _beside(
     ran = [c for c in cells if (v := verdict_of(c, journal.visits)) is None or v.word != "fell_back"]
     limit, seed = request.rules.cell_limit_s, request.seed
     measure_compiles(shapes_to_compile(ran), artifacts, runtimes.launches, journal, limit, seed, say)
+    if request.widths:
+        ends = [c for c in _ends(ran) if pooled(journal.visits, c.key, request.rules.cadences[0])]
+        alone = {c.key: median(pooled(journal.visits, c.key, request.rules.cadences[0])) for c in ends}
+        measure_concurrency(ends, request.widths, alone, artifacts, runtimes.launches, journal, limit, seed, say)
     candidates = [c for c in ran if c.provider != "cpu"]  # on the CPU a model is its own reference
     if not candidates:
         return []

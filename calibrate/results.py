@@ -125,6 +125,16 @@ class CompileRecord(Strict):
     read: tuple[str, ...]
 
 
+class ConcurrencyRecord(Strict):
+    """Inferences that ended within `span_ns`, `width` at once on one session (`threads`) or on a session each."""
+
+    kind: Literal["concurrency"]
+    how: Literal["threads", "sessions"]
+    width: Annotated[int, Field(ge=1)]
+    span_ns: Nanoseconds
+    ns: Annotated[tuple[Nanoseconds, ...], Field(min_length=1)]
+
+
 class OutputsRecord(Strict):
     kind: Literal["outputs"]
     name: str
@@ -166,6 +176,7 @@ Record = Annotated[
     | OptionRecord
     | CompileRecord
     | OutputsRecord
+    | ConcurrencyRecord
     | AccuracyRecord
     | FailureRecord
     | EndRecord,
@@ -194,10 +205,10 @@ class Visit(Strict):
     """One measurement of one cell: a line of the journal. A cell may be visited again to narrow its interval.
 
     `compile`: a pair of fresh processes, the first with an empty cache, the second with what the first left there;
-    `drift`: the cell's outputs compared with the reference's.
+    `drift`: the cell's outputs compared with the reference's; `concurrency`: several at once.
     """
 
     cell: str
-    role: Literal["cell", "sentinel", "compile", "drift"]
+    role: Literal["cell", "sentinel", "compile", "drift", "concurrency"]
     started: str
     outcome: Outcome

@@ -112,6 +112,21 @@ class OccupancyPoint(Figure):
         return self
 
 
+class ConcurrencyPoint(Strict):
+    """Several inferences of one shape at once, back to back. `slowdown`: time of one over its time alone.
+
+    `how`: `threads` on one session, or `sessions` of their own. `rate_per_s`: of all together.
+    """
+
+    tokens: PositiveInt
+    batch: PositiveInt = 1
+    how: Literal["threads", "sessions"]
+    width: PositiveInt
+    rate_per_s: Figure
+    median_s: Figure
+    slowdown: Annotated[float, Field(gt=0)]
+
+
 class MemoryCell(Strict):
     """Bytes of device (or host) memory above the idle baseline while this shape runs, and after it."""
 
@@ -225,6 +240,7 @@ class Entry(Strict):
     service: Surface | None = None
     paced_service: Surface | None = None
     occupancy: tuple[OccupancyPoint, ...] = ()
+    concurrency: tuple[ConcurrencyPoint, ...] | None = None
     memory: Memory | None = None
     accuracy: Accuracy | None = None
     ownership: Ownership | None = None

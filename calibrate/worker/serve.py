@@ -103,6 +103,12 @@ def _compile(job: Dict[str, Any], send: Send) -> None:
     send(compile_once(job))
 
 
+def _concurrency(job: Dict[str, Any], send: Send) -> None:
+    from .concurrency import at_once
+
+    send(at_once(job))
+
+
 def _outputs(job: Dict[str, Any], send: Send) -> None:
     from .outputs import save_outputs
 
@@ -117,4 +123,5 @@ OPERATIONS: Dict[str, Callable[[Dict[str, Any], Send], None]] = {
     "ownership": _ownership,
     "compile": _compile,
     "outputs": _outputs,
+    "concurrency": _concurrency,
 }

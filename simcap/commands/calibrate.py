@@ -46,6 +46,7 @@ def calibrate(
     gate: Annotated[
         list[str] | None, typer.Option(metavar="NAME=LEAST", help="Least agreement. [default: embedding-cosine=0.83]")
     ] = None,
+    concurrency: Annotated[str, typer.Option(metavar="N,N", help="Inferences at once, as 2,4: gives occupancy.")] = "",
     strict: Annotated[bool, typer.Option("--strict", help="An error when a provider does not do the work.")] = False,
     threads: Annotated[int | None, typer.Option(min=1, help="Of a session. [default: all cores]")] = None,
     budget: Annotated[str | None, typer.Option(metavar="TIME", help="As 90, 20m or 2h. [default: 10m]")] = None,
@@ -84,6 +85,7 @@ def calibrate(
         options=_options(option or []),
         gates=parse_gates(gate or []),
         strict=strict,
+        widths=_counts("--concurrency", concurrency) if concurrency else (),
     )
     with _progress() as report:
         finished = _until_stopped(lambda: carry_out(request, WorkerLauncher, report))
@@ -218,6 +220,8 @@ def _beside(entry: Entry) -> list[str]:
         lines.append(f"{what}, cache {cell.cache}: p50 {float(cell.law().ppf(0.5)):.2f} s{interval}, n {cell.n}")
     if entry.compile and entry.compile.proof:
         lines.append(f"cache: {entry.compile.proof}")
+    fitted = entry.occupancy if entry.concurrency else ()
+    lines += [f"occupancy at {p.tokens} tokens: {p.value:.2f} ({p.doubt})" for p in fitted]
     if (a := entry.accuracy) is not None:
         parts = [("largest difference", a.max_abs_difference), ("cosine", a.cosine), ("same labels", a.label_agreement)]
         told = ", ".join(f"{name} {f.value:.4g}" for name, f in parts if f is not None)
