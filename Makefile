@@ -34,6 +34,7 @@ format: $(READY) ## let ruff write what `lint` would complain about
 
 test: lint ## everything that must hold on each commit; JOBS=N tests at a time
 	$(PYTEST) -m "not slow and not wheels" --durations=15 --durations-min=5
+	@$(BIN)/python -m tests.docs.pages
 
 test-slow: $(READY) ## proofs that take minutes, and the demo
 	$(PYTEST) -m slow
