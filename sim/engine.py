@@ -1,16 +1,24 @@
-"""Wiring: put a node, its work and an arrival process on one SimPy clock, run it dry, return the records.
+"""Wiring: put a node, its work and an arrival process on one clock, run it dry, return the records.
 
-Only this module builds the `simpy.Environment`. Policy lives in the modules named for it.
+Two engines give the same records, bit for bit: `simpy`, the reference, simulates everything; `compiled` the closed core
+of the node (`sim.compiled.covers`) some hundred times as fast. `auto` takes the compiled one where it covers the run and
+the run is long enough to be worth its start. Only this module builds the `simpy.Environment`.
 """
 
 from __future__ import annotations
 
+import sys
+from dataclasses import dataclass
+from typing import Literal
+
 import simpy
 
+from profiles.errors import InputError
 from profiles.schema import Profile
 from scenarios.loader import read_trace
 from scenarios.schema import Scenario
 from scenarios.traces import TraceRows
+from sim import compiled
 from sim.arrivals import Arrivals, arrivals_of, requests_of
 from sim.front import Front
 from sim.node import NodeSpec, node_of
@@ -19,25 +27,70 @@ from sim.streams import Streams
 from sim.tracks import Tracks
 from sim.work import Work, draw_work
 
+EngineName = Literal["simpy", "compiled"]
+Asked = Literal["auto", "simpy", "compiled"]
+
+WORTH_COMPILING = 50_000
+"""Requests of a whole run from which `auto` takes the compiled engine. SimPy needs about 3 s of CPU for as many; starting
+the compiled engine takes 0.4 s, and about 10 s once on a machine, when its code is compiled and kept on disk.
+docs/explanation/engines.md has the measurements."""
+
+LEAST_REPLICATIONS = 5  # `run_once` is one of at least so many; scenarios.schema.Measurement
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The engine that runs, and why in words."""
+
+    engine: EngineName
+    why: str
+
 
 def run_once(
-    scenario: Scenario, profile: Profile, seed: int, load: float, replication: int = 0, trace: TraceRows | None = None
+    scenario: Scenario,
+    profile: Profile,
+    seed: int,
+    load: float,
+    replication: int = 0,
+    trace: TraceRows | None = None,
+    *,
+    engine: Asked = "auto",
 ) -> Records:
-    """One replication of one load point. The same arguments give the same records, bit for bit.
+    """One replication of one load point. The same arguments give the same records, bit for bit, whatever the engine.
 
     `trace`: rows of `loader.read_trace`, if the caller has read them; else a scenario with a trace reads them here.
     """
     trace = trace if trace is not None else read_trace(scenario)
     streams = Streams(seed, replication)
     work = draw_work(scenario, profile, streams, requests_of(scenario, load, trace), trace)
-    return simulate(node_of(scenario, profile), work, arrivals_of(scenario, load, streams, trace), streams)
+    return simulate(
+        node_of(scenario, profile), work, arrivals_of(scenario, load, streams, trace), streams, engine=engine
+    )
 
 
-def simulate(node: NodeSpec, work: Work, arrivals: Arrivals, streams: Streams) -> Records:
+def simulate(node: NodeSpec, work: Work, arrivals: Arrivals, streams: Streams, *, engine: Asked = "simpy") -> Records:
     """Run until nothing is left to happen. A request that is still waiting then (for memory, say) has failed."""
+    if choose(engine, node, work, arrivals, LEAST_REPLICATIONS * work.tokens.size).engine == "compiled":
+        return compiled.simulate(node, work, arrivals, streams)
     env = simpy.Environment()
     tracks = Tracks(node, work)
     front = Front(env, node, work, tracks, streams)
     arrivals.start(env, front)
     env.run()
     return records_of(node, work, tracks, env.now)
+
+
+def choose(asked: Asked, node: NodeSpec, work: Work, arrivals: Arrivals, requests: int) -> Choice:
+    """The engine for a run of `requests` requests in all. InputError: `compiled` was asked for and cannot."""
+    if asked == "simpy":
+        return Choice("simpy", "asked for")
+    reason = compiled.missing() or compiled.covers(node, work, arrivals)
+    if asked == "compiled":
+        if reason is not None:
+            raise InputError(f"--engine compiled: {reason}; use --engine auto or simpy")
+        return Choice("compiled", "asked for")
+    if reason is not None:
+        return Choice("simpy", reason)
+    if requests < WORTH_COMPILING and "sim.compiled_loop" not in sys.modules:
+        return Choice("simpy", f"{requests} requests are fewer than the {WORTH_COMPILING} that are worth compiled code")
+    return Choice("compiled", "the node is in its closed core")

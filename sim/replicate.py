@@ -7,22 +7,28 @@ Student t interval (R - 1 degrees of freedom). Load points share their random nu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit  # scipy.stats would take a second to import
 
 from profiles.schema import Profile, origins
-from scenarios.arrivals import Burst
 from scenarios.loader import bind, read_trace
 from scenarios.schema import Scenario
-from sim.arrivals import notes_of_arrivals, requests_of
+from scenarios.traces import TraceRows
+from sim import engine as engines
+from sim.arrivals import arrivals_of, notes_of_arrivals, requests_of
 from sim.capacity import capacity_of, verdict_of
-from sim.engine import run_once
+from sim.engine import Asked
+from sim.executor import Dask, Executor, local
 from sim.inputs import inputs_of, notes_of
-from sim.metrics import HISTOGRAM_EDGES, Figures, figures
-from sim.records import Records
+from sim.metrics import HISTOGRAM_EDGES, Figures
+from sim.node import node_of
 from sim.result import TIME_PARTS, ClassResult, Interval, Point, Result, SignalResult, Slo
+from sim.streams import Streams
+from sim.sweep import Columns, Outcome, Sweep, Task
 from sim.why import bottleneck_of, headroom
+from sim.work import draw_work
 
 SATURATED_BACKLOG = 0.02  # share of arrivals unanswered when arrivals stop; a stable queue keeps it near 0
 
@@ -30,25 +36,35 @@ Progress = Callable[[int, int], None]
 
 
 def run(
-    scenario: Scenario, profile: Profile, seed: int, *, progress: Progress | None = None, keep_records: bool = False
-) -> tuple[Result, list[tuple[float, int, Records]]]:
-    """Run every load point; `keep_records` also returns (load, replication, records) of each run."""
+    scenario: Scenario,
+    profile: Profile,
+    seed: int,
+    *,
+    progress: Progress | None = None,
+    keep_records: bool = False,
+    engine: Asked = "auto",
+    workers: int = 1,
+    dask: str | None = None,
+) -> tuple[Result, list[tuple[float, int, Columns]]]:
+    """Run every load point; `keep_records` also returns (load, replication, records) of each run.
+
+    `workers`: processes at most; 1 runs here. `dask`: address of a cluster's scheduler that does it instead. Neither
+    these nor the engine change a single figure.
+    """
     trace = read_trace(scenario)  # once, for all load points
-    entries = bind(
-        scenario, profile, trace=trace
-    )  # before anything runs: a scenario that cannot be answered says so at once
+    # Bound before anything runs: a scenario that cannot be answered says so at once.
+    entries = bind(scenario, profile, trace=trace)
+    chosen = engine_for(scenario, profile, seed, engine, trace).engine
+    sweep = Sweep(scenario, profile, seed, chosen, trace, keep_records)
+    outcomes = _outcomes(sweep, Dask(dask) if dask is not None else local(workers, sweep), progress)
     loads, replications = scenario.load.points, scenario.measurement.replications
-    points, kept = [], []
-    for p, load in enumerate(loads):
-        runs = []
-        for r in range(replications):
-            records = run_once(scenario, profile, seed, load, r, trace)
-            runs.append(_figures(scenario, records))
-            if keep_records:
-                kept.append((load, r, records))
-            if progress:
-                progress(p * replications + r + 1, len(loads) * replications)
-        points.append(point_of(scenario, load, runs))
+    points = [point_of(scenario, load, [outcomes[load, r].figures for r in range(replications)]) for load in loads]
+    kept = [
+        (load, r, records)
+        for load in loads
+        for r in range(replications)
+        if (records := outcomes[load, r].records) is not None
+    ]
     counts: dict[str, int] = {}
     for entry in {e.key: e for by_choice in entries.values() for e in by_choice.values()}.values():
         for origin, count in origins(entry).items():
@@ -70,27 +86,40 @@ def run(
     return result, kept
 
 
+def engine_for(
+    scenario: Scenario, profile: Profile, seed: int, asked: Asked, trace: TraceRows | None = None
+) -> engines.Choice:
+    """Which engine runs the whole sweep, and why. InputError: `compiled` was asked for and does not cover it."""
+    trace = trace if trace is not None else read_trace(scenario)
+    streams = Streams(seed, 0)
+    one = draw_work(scenario, profile, streams, 1, trace)
+    arrivals = arrivals_of(scenario, scenario.load.points[0], streams, trace)
+    requests = Sweep(scenario, profile, seed, "simpy", trace).requests()
+    return engines.choose(asked, node_of(scenario, profile), one, arrivals, requests)
+
+
+def _outcomes(sweep: Sweep, executor: Executor, progress: Progress | None) -> dict[Task, Outcome]:
+    tasks = sweep.tasks()
+    done: dict[Task, Outcome] = {}
+    running = executor.outcomes(sweep, tasks)
+    with closing(running):
+        for place, outcome in running:
+            done[tasks[place]] = outcome
+            if progress:
+                progress(len(done), len(tasks))
+    return done
+
+
 def interval(values: Iterable[float], *, lowest: float = -np.inf, highest: float = np.inf) -> Interval:
     """Mean and 95 % t interval, cut to what the figure can be; NaN anywhere gives an empty interval."""
     data = np.array(list(values), dtype=float)
     if data.size == 0 or not np.all(np.isfinite(data)):
         return Interval(mean=None, lo=None, hi=None)
     mean = float(data.mean())
-    half = float(stats.t.ppf(0.975, data.size - 1) * data.std(ddof=1) / np.sqrt(data.size)) if data.size > 1 else np.inf
+    half = float(stdtrit(data.size - 1, 0.975) * data.std(ddof=1) / np.sqrt(data.size)) if data.size > 1 else np.inf
     if not np.isfinite(half):
         return Interval(mean=mean, lo=None, hi=None)
     return Interval(mean=mean, lo=max(mean - half, lowest), hi=min(mean + half, highest))
-
-
-def _figures(scenario: Scenario, records: Records) -> Figures:
-    return figures(
-        records,
-        tuple(scenario.classes),
-        scenario.slo.latency_s,
-        scenario.slo.attainment,
-        bursts=isinstance(scenario.arrivals, Burst),
-        steady=scenario.arrivals.steady and scenario.measurement.warmup == "mser5",
-    )
 
 
 def _seconds(runs: Sequence[Mapping[str, float]], names: Iterable[str]) -> dict[str, Interval]:

@@ -69,7 +69,8 @@ class Command:
 class Run:
     """A finished run. `scenario`: as run, with overrides, defaults and profile. `*_file`: the files that were read.
 
-    `records`: (load, replication, records) of each replication, empty unless they were asked for.
+    `records`: (load, replication, records) of each replication, empty unless they were asked for. `engine`: which one
+    ran, and why; no figure depends on it.
     """
 
     command: Command
@@ -78,6 +79,7 @@ class Run:
     profile_file: Path
     result: Result
     records: Sequence[tuple[float, int, Table]] = ()
+    engine: tuple[str, str] | None = None
 
 
 def identity(scenario: str, profile: str, command: Command) -> dict[str, Any]:
@@ -238,6 +240,7 @@ def _manifest(run: Run, same: Mapping[str, Any], directory: Path, notes: list[st
         "command": run.command.line(),
         "seed": run.command.seed,
         "run": dict(same),
+        "engine": None if run.engine is None else dict(zip(("ran", "why"), run.engine, strict=True)),
         "versions": versions(),
         "inputs": {
             "scenario": {"path": str(run.scenario_file), "sha256": _digest(run.scenario_file)},

@@ -6,10 +6,12 @@ curve as a table or the result as JSON. Errors are raised for `simcap.cli` to pr
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,10 +20,19 @@ from profiles.errors import InputError
 if TYPE_CHECKING:
     from profiles.schema import Profile
     from scenarios.schema import Scenario
+    from sim.engine import Choice
     from sim.result import Result
     from simcap.rundir import Run, Table
 
 Progress = Callable[[int, int], None]
+
+
+class Engine(Enum):
+    """What runs the node; `auto` takes compiled code where it covers the scenario and is worth its start."""
+
+    auto = "auto"
+    simpy = "simpy"
+    compiled = "compiled"
 
 
 def run(
@@ -35,6 +46,9 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print result.json instead of the table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the capacity sentence only.")] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="No report.html and no plots.")] = False,
+    engine: Annotated[Engine, typer.Option(help="Same figures; compiled is faster, simpy does all.")] = Engine.auto,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes at most.  [default: one a core]")] = None,
+    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Run on this Dask cluster instead.")] = None,
 ) -> None:
     """Replay SCENARIO: how much load keeps the promise, and what breaks first."""
     from scenarios import loader
@@ -48,9 +62,12 @@ def run(
     command = rundir.Command(scenario, profile_name, seed, given, _cost(cost_per_hour), requests_parquet, not no_report)
     target = out or rundir.default_target(wanted.name, known.name, command)
     rundir.check_target(target, rundir.identity(wanted.name, known.name, command))
+    chosen = _engine_for(wanted, known, seed, engine)
+    how = {"engine": chosen.engine, "workers": workers or _cores(), "dask": dask}
     with _progress(wanted.name, shown=not (quiet or as_json)) as progress:
-        result, records = _simulate(wanted, known, seed, progress, keep_records=requests_parquet)
-    done = rundir.Run(command, wanted, loader.locate(scenario), _profile_file(profile_name), result, records)
+        result, records = _simulate(wanted, known, seed, progress, keep_records=requests_parquet, **how)
+    files = (loader.locate(scenario), _profile_file(profile_name))
+    done = rundir.Run(command, wanted, *files, result, records, engine=(chosen.engine, chosen.why))
     notes = rundir.write(done, target)
     _say(done, target, notes, as_json=as_json, quiet=quiet)
 
@@ -79,12 +96,24 @@ def _cost(cost_per_hour: float | None) -> float | None:
     return cost_per_hour
 
 
-def _simulate(
-    scenario: Scenario, profile: Profile, seed: int, progress: Progress | None, *, keep_records: bool
-) -> tuple[Result, Sequence[tuple[float, int, Table]]]:
+def _engine_for(scenario: Scenario, profile: Profile, seed: int, asked: Engine) -> Choice:
     from sim import replicate
 
-    return replicate.run(scenario, profile, seed, progress=progress, keep_records=keep_records)
+    return replicate.engine_for(scenario, profile, seed, asked.value)
+
+
+def _cores() -> int:
+    """Cores that this process may use, which in a container are fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _simulate(
+    scenario: Scenario, profile: Profile, seed: int, progress: Progress | None, *, keep_records: bool, **how: Any
+) -> tuple[Result, Sequence[tuple[float, int, Table]]]:
+    """`how`: engine, workers and dask of `replicate.run`, which change no figure."""
+    from sim import replicate
+
+    return replicate.run(scenario, profile, seed, progress=progress, keep_records=keep_records, **how)
 
 
 @contextmanager

@@ -28,8 +28,8 @@ def faked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The simulator replaced by a made-up result; returns what it was called with."""
     seen: dict[str, Any] = {}
 
-    def simulate(scenario: Any, profile: Any, seed: int, progress: Any, *, keep_records: bool) -> Any:
-        seen.update(scenario=scenario, profile=profile, seed=seed, keep_records=keep_records)
+    def simulate(scenario: Any, profile: Any, seed: int, progress: Any, *, keep_records: bool, **how: Any) -> Any:
+        seen.update(scenario=scenario, profile=profile, seed=seed, keep_records=keep_records, how=how)
         made = factories.result(scenario=scenario.name, profile=profile.name, seed=seed)
         return made, [(5.0, 0, factories.Records())] if keep_records else []
 

@@ -1,0 +1,262 @@
+"""The compiled path: which nodes it covers, and the way from a node and its work to `Records` through `compiled_loop`.
+
+Enters: what `engine.simulate` takes. Leaves: the same records, bit for bit. Numba is imported when a node runs here, and
+not before; without it `missing` says how to get it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.arrivals import Arrivals, Bursts, ClosedLoop, OpenLoop
+from sim.balancer import affinity
+from sim.node import NodeSpec
+from sim.records import Events, Records
+from sim.streams import Streams
+from sim.tracks import FAILURES, STALLS, Lost
+from sim.work import Work
+
+if TYPE_CHECKING:
+    from sim.compiled_loop import Node
+
+BALANCERS = ("round_robin", "join_shortest_queue", "least_loaded", "random", "affinity")  # one replica needs none
+REQUEST_STEPS = ("arrived", "entered", "router_started", "router_ended", "answered")
+JOB_STEPS = ("ready", "locked", "started", "ended")
+
+
+def missing() -> str | None:
+    """Why nothing can run compiled in this environment, or None."""
+    if importlib.util.find_spec("numba") is None:
+        return "Numba is not installed: pip install 'vllm-sr-simcap[fast]'"
+    return None
+
+
+def covers(node: NodeSpec, work: Work, arrivals: Arrivals) -> str | None:
+    """What of this run the compiled path does not simulate, in words, or None when it simulates all of it."""
+    variants = [node.variant(s) for s in range(len(node.signals))]
+    used_locks = {node.locks[k][1] for k in node.lock_of if k is not None}
+    reasons = {
+        "device memory": node.memory is not None,
+        "programs compiled per shape": any(v.compile is not None for v in variants),
+        "sessions that load during the run": node.replicas.cold_start or any(v.load is not None for v in variants),
+        "a first provider that is not available": not all(v.available for v in variants),
+        "inferences that fail": work.fails is not None,
+        "batching": any(node.batching),
+        "queue limits": any(limit is not None for limit in node.queue_limit),
+        "lock domains in random order": "random" in used_locks,
+        "co-tenants whose compute changes": len(node.compute_left) > 1,
+        "retries": node.limits.retries > 0,
+        "faults of replicas": bool(node.replicas.faults),
+        f"balancer {node.replicas.balancer}": node.replicas.count > 1 and node.replicas.balancer not in BALANCERS,
+        f"arrivals {type(arrivals).__name__}": type(arrivals) not in (OpenLoop, ClosedLoop, Bursts),
+    }
+    found = [reason for reason, present in reasons.items() if present]
+    return f"not compiled: {', '.join(found)}" if found else None
+
+
+def simulate(node: NodeSpec, work: Work, arrivals: Arrivals, streams: Streams) -> Records:
+    """Run a node that `covers` accepts until nothing is left to happen."""
+    from sim import compiled_loop
+
+    state = arrays_of(node, work, arrivals, streams)
+    while not compiled_loop.run(state):
+        state = state._replace(events=np.resize(state.events, 2 * state.events.size))
+    return _records(node, work, state)
+
+
+def arrays_of(node: NodeSpec, work: Work, arrivals: Arrivals, streams: Streams) -> Node:
+    """The node before anything has happened, as `compiled_loop` has it."""
+    from sim import compiled_loop as loop
+
+    given = _given(node, work, arrivals)
+    replicas, signals = node.replicas.count, len(node.signals)
+    counts = _session_counts(node, work)
+    device_of = np.array([node.device_number(s, k) for s in range(signals) for k in range(counts[s])], dtype=np.int64)
+    return loop.Node(
+        given=given,
+        clock=np.zeros(1, dtype=loop.CLOCK),
+        events=np.zeros(4 * int(given["most_scheduled"][0]) + 1024, dtype=loop.EVENT),
+        requests=_requests(node, work, arrivals, streams),
+        jobs=_jobs(work, signals),
+        signals=_filled(
+            loop.SIGNAL,
+            signals,
+            lock=[loop.NOBODY if k is None else k for k in node.lock_of],
+            first_session=np.cumsum([0, *counts[:-1]]),
+        ),
+        stages=np.cumsum([0, *(len(stage) for stage in node.stages)]),
+        staged=np.array([s for stage in node.stages for s in stage], dtype=np.int64),
+        cpu=_queues(np.full(replicas, node.cpu_workers)),
+        lock=_queues(np.ones(replicas * len(node.locks), dtype=np.int64)),
+        session=_queues(np.tile(np.array(counts), replicas)),
+        free=np.tile(np.concatenate([np.arange(count)[::-1] for count in counts]), replicas),
+        device_of=device_of,
+        device=_devices(node, device_of),
+        running=np.zeros(replicas * device_of.size, dtype=loop.RUNNING),
+        inside=np.zeros(replicas, dtype=loop.INSIDE),
+    )
+
+
+def _session_counts(node: NodeSpec, work: Work) -> list[int]:
+    """Sessions of each signal; more than there are requests are never used, since the lowest free one goes first."""
+    return [min(count, max(work.tokens.size, 1)) for count in node.sessions]
+
+
+def _given(node: NodeSpec, work: Work, arrivals: Arrivals) -> NDArray[Any]:
+    from sim import compiled_loop as loop
+
+    limits, signals, replicas = node.limits, len(node.signals), node.replicas.count
+    size = (
+        arrivals.size if isinstance(arrivals, Bursts) else arrivals.clients if isinstance(arrivals, ClosedLoop) else 0
+    )
+    codes = {
+        "join_shortest_queue": loop.LEAST_REQUESTS,
+        "least_loaded": loop.LEAST_SECONDS,
+        "random": loop.DRAWN,
+        "affinity": loop.FIXED,
+    }
+    return _filled(
+        loop.GIVEN,
+        1,
+        timeout_s=limits.timeout_s if limits.timeout_s is not None else np.inf,
+        gap_s=arrivals.gap_s if isinstance(arrivals, Bursts) else 0.0,
+        requests=work.tokens.size,
+        signals=signals,
+        replicas=replicas,
+        devices=len(node.devices),
+        sessions=sum(_session_counts(node, work)),
+        stages=len(node.stages),
+        locks=len(node.locks),
+        balancer=codes.get(node.replicas.balancer, loop.IN_TURN) if replicas > 1 else loop.IN_TURN,
+        most_inside=limits.max_in_flight if limits.max_in_flight is not None else np.iinfo(np.int64).max,
+        process={OpenLoop: loop.OPEN, ClosedLoop: loop.CLOSED, Bursts: loop.BURSTS}[type(arrivals)],
+        size=size,
+        bursts=arrivals.bursts if isinstance(arrivals, Bursts) else 0,
+        most_scheduled=2 * max(size, 1) + 4 * signals + 8,  # by one event
+    )
+
+
+def _requests(node: NodeSpec, work: Work, arrivals: Arrivals, streams: Streams) -> NDArray[Any]:
+    from sim import compiled_loop as loop
+
+    n, name, count = work.tokens.size, node.replicas.balancer, node.replicas.count
+    requests = _filled(
+        loop.REQUEST, n, router_s=work.router_s, weight=work.service_s[:, : len(node.signals)].sum(axis=1)
+    )
+    if isinstance(arrivals, OpenLoop):
+        requests["time"] = arrivals.times
+    elif isinstance(arrivals, ClosedLoop):
+        requests["time"] = arrivals.think_s
+    if count > 1 and name == "random":
+        requests["pick"] = streams.generator("balancer").integers(count, size=n)
+    if count > 1 and name == "affinity":
+        requests["pick"] = affinity(work, count)
+    for step in REQUEST_STEPS:
+        requests[step] = np.nan
+    return requests
+
+
+def _jobs(work: Work, signals: int) -> NDArray[Any]:
+    from sim import compiled_loop as loop
+
+    n = work.tokens.size
+    jobs = _filled(loop.JOB, n * signals, needed=work.needed.ravel())
+    jobs["own_s"], jobs["share"] = work.service_s[:, :signals].ravel(), work.occupancy[:, :signals].ravel()
+    jobs["request"], jobs["signal"] = np.repeat(np.arange(n), signals), np.tile(np.arange(signals), n)
+    for step in (*JOB_STEPS, "lost"):
+        jobs[step] = np.nan
+    return jobs
+
+
+def _devices(node: NodeSpec, device_of: NDArray[np.int64]) -> NDArray[Any]:
+    from sim import compiled_loop as loop
+
+    replicas, count = node.replicas.count, len(node.devices)
+    on_device = np.tile(np.bincount(device_of, minlength=count), replicas)
+    left = [node.compute_left[0][1] if name.startswith("gpu") else 1.0 for name in node.devices]
+    return _filled(
+        loop.DEVICE,
+        replicas * count,
+        left=np.tile(left, replicas),
+        alarm=np.inf,
+        first=np.cumsum([0, *on_device[:-1]]),
+    )
+
+
+def _queues(free: NDArray[np.int64]) -> NDArray[Any]:
+    from sim import compiled_loop as loop
+
+    return _filled(loop.QUEUE, free.size, free=free, head=loop.NOBODY, tail=loop.NOBODY)
+
+
+def _filled(kind: np.dtype[Any], count: int, /, **fields: Any) -> NDArray[Any]:
+    """Records with these fields and all others zero."""
+    records = np.zeros(count, dtype=kind)
+    for name, value in fields.items():
+        records[name] = value
+    return records
+
+
+def _records(node: NodeSpec, work: Work, state: Node) -> Records:
+    """Columns of the state; a request without an answer has failed at the end of time, unfinished."""
+    shape = work.needed.shape
+    requests, jobs = state.requests, state.jobs.reshape(shape)
+    answered, failure = requests["answered"].copy(), requests["failure"].copy()
+    unfinished = np.isnan(answered) & ~np.isnan(requests["arrived"])
+    answered[unfinished] = state.clock[0]["now"]
+    failure[unfinished] = FAILURES.index("unfinished")
+    started = jobs["started"].copy()
+    ran = ~np.isnan(started)
+    device = np.where(ran, state.device_of[state.signals["first_session"] + jobs["session"]], -1)
+    own_s, share = np.where(ran, jobs["own_s"], 0.0), np.where(ran, jobs["share"], 0.0)
+    return Records(
+        node=node,
+        work=work,
+        arrived=requests["arrived"].copy(),
+        entered=requests["entered"].copy(),
+        router_started=requests["router_started"].copy(),
+        router_ended=requests["router_ended"].copy(),
+        answered=answered,
+        failure=failure,
+        retries=np.zeros(shape[0], dtype=np.int64),
+        replica=requests["replica"].copy(),
+        ready=jobs["ready"].copy(),
+        locked=jobs["locked"].copy(),
+        started=started,
+        ended=jobs["ended"].copy(),
+        own_s=own_s,
+        share=share,
+        device=device,
+        variant=np.where(ran, np.arange(shape[1]), -1),
+        stalls={kind: np.zeros(shape) for kind in STALLS},
+        events=Events(lost=_lost(jobs, device)),
+    )
+
+
+def _lost(jobs: NDArray[Any], device: NDArray[np.int64]) -> tuple[Lost, ...]:
+    """Inferences that ran on after their request had failed, in order of their ends."""
+    flat, ends = jobs.ravel(), jobs["lost"].ravel()
+    rows = np.flatnonzero(~np.isnan(ends))
+    rows = rows[np.argsort(ends[rows], kind="stable")]
+    one = flat[rows]
+    columns = (
+        one["signal"],
+        device.ravel()[rows],
+        one["started"],
+        one["lost"],
+        one["share"],
+        one["share"] * one["own_s"],
+    )
+    return tuple(Lost(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
+
+
+def load() -> None:
+    """Have the machine code in this process: from the cache on disk, or compiled and kept there. Raises ImportError."""
+    node = NodeSpec(1, ("a",), ((0,),), (1,), (None,), (), (0,), ("cpu",))
+    one = np.ones((1, 1))
+    work = Work(np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1), one.astype(bool), one, one)
+    simulate(node, work, OpenLoop(np.zeros(1)), Streams(0, 0))

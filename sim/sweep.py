@@ -1,0 +1,106 @@
+"""What the tasks of a sweep share, and how one of them is done: a load point's replication to its figures.
+
+Enters: a `Sweep` (scenario, profile, seed, engine) and tasks (load, replication). Leaves: `Outcome`s, the same wherever
+and in whichever order they are done. The load points of one replication see the same requests (`sim.streams`), so the
+work of a replication is drawn once and kept while its load points follow one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from profiles.schema import Profile
+from scenarios.arrivals import Burst
+from scenarios.schema import Scenario
+from scenarios.traces import TraceRows
+from sim.arrivals import arrivals_of, requests_of
+from sim.engine import EngineName, simulate
+from sim.metrics import Figures, figures
+from sim.node import node_of
+from sim.records import Records
+from sim.streams import Streams
+from sim.work import Work, draw_work
+
+Task = tuple[float, int]  # load, replication
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """`trace`: rows of `loader.read_trace`. `keep_records`: outcomes hold every request, too."""
+
+    scenario: Scenario
+    profile: Profile
+    seed: int
+    engine: EngineName
+    trace: TraceRows | None = None
+    keep_records: bool = False
+
+    def tasks(self) -> list[Task]:
+        """All of them, replication by replication, so that a replication's work is drawn once."""
+        loads, replications = self.scenario.load.points, self.scenario.measurement.replications
+        return [(load, r) for r in range(replications) for load in loads]
+
+    def requests(self) -> int:
+        """Requests of all tasks together."""
+        loads = self.scenario.load.points
+        of_loads = sum(requests_of(self.scenario, load, self.trace) for load in loads)
+        return of_loads * self.scenario.measurement.replications
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Every request of one replication as flat columns, one row a request."""
+
+    columns: Mapping[str, NDArray[np.generic]]
+
+    def to_table(self) -> Mapping[str, NDArray[np.generic]]:
+        return self.columns
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Figures of one replication at one load; `records` where the sweep keeps them."""
+
+    figures: Figures
+    records: Columns | None = None
+
+
+class Bench:
+    """Does tasks of one sweep, one at a time."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        self.sweep = sweep
+        self._node = node_of(sweep.scenario, sweep.profile)
+        self._drawn: tuple[tuple[int, int], Work] | None = None  # (replication, requests), their work
+
+    def do(self, load: float, replication: int) -> Outcome:
+        """One replication at one load; the same as `engine.run_once` and its figures."""
+        sweep, streams = self.sweep, Streams(self.sweep.seed, replication)
+        work = self._work(streams, replication, requests_of(sweep.scenario, load, sweep.trace))
+        arrivals = arrivals_of(sweep.scenario, load, streams, sweep.trace)
+        records = simulate(self._node, work, arrivals, streams, engine=sweep.engine)
+        kept = Columns(records.to_table()) if sweep.keep_records else None
+        return Outcome(figures_of(sweep.scenario, records), kept)
+
+    def _work(self, streams: Streams, replication: int, n: int) -> Work:
+        if self._drawn is None or self._drawn[0] != (replication, n):
+            sweep = self.sweep
+            work = draw_work(sweep.scenario, sweep.profile, streams, n, sweep.trace)
+            self._drawn = (replication, n), work
+        return self._drawn[1]
+
+
+def figures_of(scenario: Scenario, records: Records) -> Figures:
+    """The figures of one replication, measured as the scenario says."""
+    return figures(
+        records,
+        tuple(scenario.classes),
+        scenario.slo.latency_s,
+        scenario.slo.attainment,
+        bursts=isinstance(scenario.arrivals, Burst),
+        steady=scenario.arrivals.steady and scenario.measurement.warmup == "mser5",
+    )
