@@ -117,10 +117,12 @@ def _of_sample(tokens: NDArray[np.int32]) -> tuple[list[int], list[float]]:
 
 
 def _fleet_sim_points(tokens: Sequence[int], fractions: Sequence[float]) -> list[tuple[int, float]]:
-    """Prompt tokens as fleet-sim's lengths, increasing, equal ones joined, the last fraction 1."""
+    """Prompt tokens as fleet-sim's lengths, increasing, the last fraction 1."""
     points: dict[int, float] = {}
     for t, f in zip(tokens, fractions, strict=True):
         length = max(round(t / PROMPT_SHARE), 1)
+        if length in points and length > 1:
+            points.setdefault(length - 1, points[length])  # mass on one length: a step of one token
         points[length] = max(points.get(length, 0.0), f)
     ordered = sorted(points.items())
     while len(ordered) > 1 and ordered[1][1] == 0.0:

@@ -118,5 +118,6 @@ def arrivals(rate_rps: float, requests: int, seed: int, folder: Path = HERE) -> 
     """fleet-sim's Poisson arrivals with the lengths of workload.json."""
     from fleet_sim.workload import CdfWorkload, PoissonWorkload
 
-    lengths = CdfWorkload(str(folder / "workload.json"), seed=seed)
+    points = json.loads((folder / "workload.json").read_text(encoding="utf-8"))["cdf"]
+    lengths = CdfWorkload(points, seed=seed)
     return PoissonWorkload(rate_rps, lengths, n_requests=requests, seed=seed).generate()

@@ -138,16 +138,15 @@ def inferences_of(file: RouterFile, profiles: Iterable[Routing]) -> Found:
 
 def _classifier(file: RouterFile, kind: str, found: Found) -> None:
     module = MODULE_OF[kind]
-    if file.setting(*MODULES, *module.keys, "enabled") is False:
-        found.outside(f"{kind}: used by decisions, but its module is switched off; no model runs")
-        return
-    if kind == "domain" and file.setting(*MODULES, "classifier", "mcp", "enabled"):
-        found.outside("domain: answered by a tool server (classifier.mcp), outside the router")
-        return
     explicit = file.setting(*MODULES, *module.keys, "model_id")
     named = file.setting(*MODULES, *module.keys, "model_ref")
-    if not explicit and named == "":
-        found.outside(f"{kind}: used by decisions, but no model is bound to its module (model_ref is empty)")
+    off = file.setting(*MODULES, *module.keys, "enabled") is False
+    if off or (not explicit and named == ""):
+        if kind == "domain" and file.setting(*MODULES, "classifier", "mcp", "enabled"):
+            found.outside("domain: answered by a tool server (classifier.mcp), outside the router")
+            return
+        why = "its module is switched off" if off else "no model is bound to its module (model_ref is empty)"
+        found.outside(f"{kind}: used by decisions, but {why}; no model runs")
         return
     bound = file.setting("model_catalog", "system", named or module.capability)
     path = Known(explicit or bound or module.path, bool(explicit or bound))
