@@ -96,6 +96,7 @@ def _forking() -> Iterator[None]:
 
 
 _here = threading.local()  # `bench` of this thread: a Dask worker may run several
+_shared: list[Sweep] = []  # in a worker process: the one sweep that it was started for
 
 
 def _begin(sweep: Sweep, parent: int) -> None:
@@ -103,7 +104,7 @@ def _begin(sweep: Sweep, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    _here.bench = Bench(sweep)
+    _shared[:] = [sweep]
 
 
 def _end_with(parent: int) -> None:
@@ -113,7 +114,13 @@ def _end_with(parent: int) -> None:
 
 
 def _do(load: float, replication: int) -> Outcome:
-    bench: Bench = _here.bench
+    return _do_of(_shared[0], load, replication)
+
+
+def _do_of(sweep: Sweep, load: float, replication: int) -> Outcome:
+    bench: Bench | None = getattr(_here, "bench", None)
+    if bench is None or bench.sweep is not sweep:
+        bench = _here.bench = Bench(sweep)
     return bench.do(load, replication)
 
 
@@ -136,13 +143,6 @@ class Dask:
             if not client.scheduler_info(n_workers=-1)["workers"]:
                 raise InputError(f"--dask {self.address}: the scheduler has no workers; start some first")
             shared = client.scatter(sweep, broadcast=True, hash=False)
-            places = {client.submit(_do_on_cluster, shared, *task, pure=False): k for k, task in enumerate(tasks)}
-            for future in distributed.as_completed(places):
+            places = {client.submit(_do_of, shared, *task, pure=False): k for k, task in enumerate(tasks)}
+            for future in distributed.as_completed(places, loop=client.loop):
                 yield places[future], future.result()
-
-
-def _do_on_cluster(sweep: Sweep, load: float, replication: int) -> Outcome:
-    bench: Bench | None = getattr(_here, "bench", None)
-    if bench is None or bench.sweep is not sweep:
-        bench = _here.bench = Bench(sweep)
-    return bench.do(load, replication)
