@@ -76,7 +76,7 @@ def test_the_names_are_the_agreed_ones(project: dict[str, Any]) -> None:
 def test_the_wheel_holds_every_data_file(installed: Path) -> None:
     """What lies beside the code of a package (scenarios, profiles, the report's template) is in the wheel."""
     found = [file for package in PACKAGES for file in (ROOT / package).rglob("*") if file.is_file()]
-    data = [file.relative_to(ROOT) for file in found if file.suffix not in {".py", ".pyc"}]
+    data = [file.relative_to(ROOT) for file in found if file.suffix != ".py" and "__pycache__" not in file.parts]
     assert {file.suffix for file in data} >= {".yaml", ".json", ".j2", ".css", ".js"}
     assert [str(file) for file in data if not (installed / file).exists()] == []
 
