@@ -93,7 +93,9 @@ class Scenario(Strict):
                 ["load"], f"arrivals.process {self.arrivals.process!r} takes load.{wanted}, found load.{self.load.kind}"
             )
         if self.measurement.duration_s is not None and self.load.kind != "rps":
-            raise problem_at(["measurement", "duration_s"], f"goes with load.rps, found load.{self.load.kind}; give requests")
+            raise problem_at(
+                ["measurement", "duration_s"], f"goes with load.rps, found load.{self.load.kind}; give requests"
+            )
         return self
 
     def _check_signals(self) -> None:
