@@ -50,6 +50,9 @@ class Law(Strict):
     """A distribution of seconds as quantiles. `n` counts the samples behind it (0 for what nobody measured);
     `median_lo` and `median_hi` bound the median at 95 % where that is known.
 
+    `run_medians`: where several runs were merged, the median of each: the spread between runs, which the law itself, the
+    average of the runs' quantile functions, leaves out.
+
     `origin` speaks for the location, `spread_origin` for the shape around it: a published median with a spread that we
     assumed has `published` and `assumed`.
     """
@@ -61,6 +64,7 @@ class Law(Strict):
     spread_origin: Origin
     median_lo: Seconds | None = None
     median_hi: Seconds | None = None
+    run_medians: Annotated[tuple[Seconds, ...], Field(min_length=1)] | None = None
     source: str | None = None
     doubt: str | None = None
 
@@ -336,12 +340,13 @@ class RouterOverhead(Strict):
 
 
 class Profile(Strict):
-    """The whole file."""
+    """The whole file. `runs`: where runs were merged, each one's start and digest, so that none is counted twice."""
 
     schema_version: Literal["simcap.profile/1"] = Field(alias="schema")
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
     description: str
     created: str
+    runs: tuple[str, ...] | None = None
     device: Device
     host: Host | None = None
     software: dict[str, str] = {}

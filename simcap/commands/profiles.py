@@ -1,10 +1,11 @@
-"""`simcap profiles list|show|schema`: what is known about models on a machine, and how well.
+"""`simcap profiles list|show|schema|merge`: what is known about models on a machine, and how well.
 
-Enters: a profile by name or path. Leaves: tables of at most 80 columns on stdout, or JSON with --json.
+Enters: a profile by name or path. Leaves: tables of at most 80 columns on stdout, or JSON with --json; `merge` writes a file.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -73,6 +74,29 @@ def show(
 
 
 @app.command()
+def merge(
+    names: Annotated[list[str], typer.Argument(metavar="PROFILE...", help="Profiles of one machine, two or more.")],
+    out: Annotated[Path, typer.Option(help="The profile to write.")],
+) -> None:
+    """Merge repeated runs: laws pooled by sample counts, the spread between runs kept apart from that within one."""
+    from calibrate.checks import profile_name
+    from calibrate.merge import merge as merged_of
+    from profiles import store
+    from simcap import screen
+
+    merged = merged_of([store.load(name) for name in names], profile_name(out))
+    store.save(merged, out)
+    columns = ("cell", "tokens", "runs", "median ms", "between runs", "within runs")
+    for entry in merged.entries:
+        if rows := _spreads(entry):
+            typer.echo(entry.key)
+            screen.print_table(columns, rows, right=columns[1:])
+    typer.echo("between runs: from the smallest to the largest median of a run, over the median")
+    typer.echo("within runs: from the 10 % to the 90 % quantile of the average run, over the median")
+    typer.echo(f"profile: {out}")
+
+
+@app.command()
 def schema() -> None:
     """Print the JSON Schema of the profile file."""
     from profiles.json_schema import dumps
@@ -109,6 +133,22 @@ def _entry_row(entry: Entry) -> tuple[str, ...]:
     tokens = _range([str(cell.tokens) for cell in cells])
     median_ms = _range([f"{ms:.3g}" if ms < 1000 else f"{ms:.0f}" for ms in medians])
     return (entry.model, tokens, median_ms, occupancy, _origin(cells))
+
+
+def _spreads(entry: Entry) -> list[tuple[str, ...]]:
+    """A row for each cell of the service surfaces: how far runs lie apart, and how far one run spreads."""
+    rows: list[tuple[str, ...]] = []
+    for surface in (entry.service, entry.paced_service):
+        for cell in surface.cells if surface else ():
+            low, median, high = (float(cell.law().ppf(q)) for q in (0.1, 0.5, 0.9))
+            runs = cell.run_medians or (median,)
+            between = f"{(max(runs) - min(runs)) / median:.1%}" if len(runs) > 1 else "one run"
+            shape = str(cell.tokens) if cell.batch == 1 else f"{cell.tokens}×{cell.batch}"
+            within = f"{(high - low) / median:.1%}"
+            rows.append(
+                (surface.cadence if surface else "", shape, str(len(runs)), f"{median * 1000:.3g}", between, within)
+            )
+    return rows
 
 
 def _range(values: list[str]) -> str:
