@@ -39,9 +39,9 @@ class Artifact:
     max_id: int
 
 
-def from_zoo(name: str, cache: Path, seed: int) -> Artifact:
+def from_zoo(name: str, cache: Path, seed: int, artifact: str = "fp32") -> Artifact:
     """A model of the zoo, built first when the cache does not have it."""
-    spec = spec_of(name, seed)
+    spec = spec_of(name, seed, artifact=artifact)
     path = ensure(spec, cache)
     digest, size = _digest([path])
     return Artifact(name, spec.artifact, spec.head.task, path, digest, size, spec.architecture.vocab)

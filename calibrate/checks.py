@@ -32,9 +32,12 @@ def check(request: Request) -> tuple[list[ProviderName], str]:
             f"--out {request.out}: is a directory; name a file, such as {request.out / 'cpu.profile.json'}"
         )
     name = profile_name(request.out)
-    for model in request.models:
-        spec_of(model, request.seed)
-    pairs = [*((m, "fp32") for m in request.models), *((o.model, o.path.stem) for o in request.own)]
+    if request.models and not request.artifacts:
+        raise InputError("--artifacts: name fp32, fp16, or both")
+    built = [(model, artifact) for model in request.models for artifact in request.artifacts]
+    for model, artifact in built:
+        spec_of(model, request.seed, artifact=artifact)
+    pairs = [*built, *((o.model, o.path.stem) for o in request.own)]
     if not pairs:
         raise InputError("nothing to measure: name models with --models or --model")
     for pair in pairs:

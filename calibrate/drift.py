@@ -80,7 +80,7 @@ def compare(ours: Array, reference: Array, task: Task, label: str) -> AccuracyRe
         inputs=len(ours),
         max_abs=float(gaps.max()) if gaps.size else None,
         mean_abs=float(gaps.mean()) if gaps.size else None,
-        cosine=None if classifies else _least_cosine(mine, theirs),
+        cosine=_least_cosine(mine, theirs) if task in {"embedding", "multimodal"} else None,  # one score has no angle
         label_agreement=float(np.mean(_labels(mine) == _labels(theirs))) if classifies else None,
         non_finite=int(np.count_nonzero(~np.isfinite(mine) & np.isfinite(theirs))),
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from statistics import median
 
@@ -47,7 +48,7 @@ class Request:
 
     models: names of the zoo; own: the user's files; out: where the profile goes; gpu: device of the catalog, found by
     `search` (None for `cpu`); runtimes: interpreters that the person chose; options: by provider; gates: least values;
-    widths: how many inferences at once, besides one alone (none: not measured).
+    widths: how many inferences at once, besides one alone (none: not measured); artifacts: of each model of the zoo.
     """
 
     models: Sequence[str]
@@ -67,6 +68,7 @@ class Request:
     gates: Mapping[str, float] = field(default_factory=lambda: dict(GATES))
     strict: bool = False
     widths: Sequence[int] = ()
+    artifacts: Sequence[str] = ("fp32",)
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,9 @@ def _beside(
         ends = [c for c in _ends(ran) if pooled(journal.visits, c.key, request.rules.cadences[0])]
         alone = {c.key: median(pooled(journal.visits, c.key, request.rules.cadences[0])) for c in ends}
         measure_concurrency(ends, request.widths, alone, artifacts, runtimes.launches, journal, limit, seed, say)
-    candidates = [c for c in ran if c.provider != "cpu"]  # on the CPU a model is its own reference
+    compared = {key: _compared_with(artifact, request) for key, artifact in artifacts.items()}
+    # on the CPU a model is its own reference, unless another artifact of it is
+    candidates = [c for c in ran if c.provider != "cpu" or compared[c.model, c.artifact].digest != c.digest]
     if not candidates:
         return []
     python = interpreters(["cpu"], request.cache, dict(request.runtimes))["cpu"]
@@ -195,10 +199,16 @@ def _beside(
         return [f"drift was not measured, for want of a CPU reference: {error}"]
     references = {
         key: Reference(artifact, reference, f"{artifact.artifact} on cpu (ONNX Runtime {version})")
-        for key, artifact in artifacts.items()
+        for key, artifact in compared.items()
     }
     measure_drift(_ends(candidates), artifacts, references, runtimes.launches, journal, limit, seed, say)
     return []
+
+
+def _compared_with(artifact: Artifact, request: Request) -> Artifact:
+    """What drift is measured against: the fp32 artifact where the zoo has one, otherwise the user's own file itself."""
+    zoo = artifact.model in request.models and artifact.artifact in request.artifacts
+    return from_zoo(artifact.model, request.cache, request.seed) if zoo and artifact.artifact != "fp32" else artifact
 
 
 def _ends(cells: Sequence[PlannedCell]) -> list[PlannedCell]:
@@ -213,11 +223,11 @@ def _ends(cells: Sequence[PlannedCell]) -> list[PlannedCell]:
 
 def _artifacts(request: Request, launch: Launch, report: Callable[[Progress], None]) -> list[Artifact]:
     found: list[Artifact] = []
-    total = len(request.models) + len(request.own)
+    total = len(request.models) * len(request.artifacts) + len(request.own)
     for own in request.own:
         report(Progress(len(found), total, f"looking at {own.path.name}", request.rules.budget_s))
         found.append(from_file(own, launch))
-    for name in request.models:
-        report(Progress(len(found), total, f"building {name}", request.rules.budget_s))
-        found.append(from_zoo(name, request.cache, request.seed))
+    for name, artifact in product(request.models, request.artifacts):
+        report(Progress(len(found), total, f"building {name} {artifact}", request.rules.budget_s))
+        found.append(from_zoo(name, request.cache, request.seed, artifact))
     return found

@@ -1,12 +1,14 @@
 """What the models of the zoo look like: sizes, heads, names.
 
-Enters: a model name such as `mmbert32k-intent`. Leaves: a `ModelSpec`. Dimensions are those of mmBERT (a ModernBERT
+Enters: a model name such as `mmbert32k-intent`, or `mmbert32k-embedding-l6-d256` for an early exit and a shorter embedding
+(2-D Matryoshka), and an artifact. Leaves: a `ModelSpec`. Dimensions are those of mmBERT (a ModernBERT
 encoder) as its public configurations state them: no biases, pre-norm, fused QKV, rotary positions with theta 160000,
 GeGLU, attention over the whole text in every third layer (0, 3, 6, …) and over 64 neighbours either side in the others.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, replace
 
 from profiles.errors import InputError, nearest
@@ -67,7 +69,15 @@ HEADS: dict[str, Head] = {
     "modality": Head("sequence_classification", 3),
     "pii": Head("token_classification", 35),
     "embedding": Head("embedding", None),
+    "reranker": Head("reranking", 1),
 }
+
+ARTIFACTS = ("fp32", "fp16")
+"""What the zoo builds of each model: weights and activations in float32, or in float16 (token ids int64, outputs float32)."""
+
+EXIT_LAYERS = (6, 11, 16, 22)
+DIMENSIONS = (64, 128, 256, 512, 768)
+"""Exits and lengths of mmbert-embed-32k-2d-matryoshka; a smaller size has those that fit."""
 
 
 @dataclass(frozen=True)
@@ -79,21 +89,57 @@ class ModelSpec:
     head: Head
     seed: int
     artifact: str = "fp32"
+    exit_layer: int | None = None
+    dimensions: int | None = None
 
     def identity(self) -> dict[str, object]:
-        """What the cache key is made of."""
-        return asdict(self)
+        """What the cache key is made of; without an exit it is what it was before there were any."""
+        optional = {"exit_layer", "dimensions"}
+        return {key: value for key, value in asdict(self).items() if key not in optional or value is not None}
 
 
 def names() -> list[str]:
-    """Every model that the zoo can build."""
+    """Every model that the zoo can build, exits left out."""
     return [f"{size}-{signal}" for size in SIZES for signal in HEADS]
 
 
-def spec_of(name: str, seed: int, vocab: int | None = None) -> ModelSpec:
-    """The specification behind a model name; InputError with the nearest name for an unknown one."""
+def spec_of(name: str, seed: int, vocab: int | None = None, artifact: str = "fp32") -> ModelSpec:
+    """The specification behind a model name; InputError with the nearest for an unknown name, exit or artifact."""
+    if artifact not in ARTIFACTS:
+        raise InputError(f"no artifact {artifact!r} in the zoo; {nearest(artifact, ARTIFACTS)}")
     for size, architecture in SIZES.items():
-        head = HEADS.get(name.removeprefix(f"{size}-"))
+        signal, *options = _parts(name.removeprefix(f"{size}-"))
+        head = HEADS.get(signal)
         if head is not None and name.startswith(f"{size}-"):
-            return ModelSpec(name, replace(architecture, vocab=vocab or architecture.vocab), head, seed)
+            exit_layer, dimensions = _exit(name, head, architecture, options)
+            sized = replace(architecture, vocab=vocab or architecture.vocab)
+            return ModelSpec(name, sized, head, seed, artifact, exit_layer, dimensions)
     raise InputError(f"no model {name!r} in the zoo; {nearest(name, names())}")
+
+
+def _parts(rest: str) -> tuple[str, int | None, int | None]:
+    """`embedding-l6-d256` -> (`embedding`, 6, 256)."""
+    found = re.fullmatch(r"(.+?)(?:-l(\d{1,6}))?(?:-d(\d{1,6}))?", rest)
+    if found is None:
+        return rest, None, None
+    signal, layer, dimensions = found.groups()
+    return signal, int(layer) if layer else None, int(dimensions) if dimensions else None
+
+
+def _exit(name: str, head: Head, architecture: Architecture, asked: list[int | None]) -> tuple[int | None, int | None]:
+    """Exit layer and dimensions, each checked against what the size has."""
+    for value, known, limit, what in zip(
+        asked,
+        (EXIT_LAYERS, DIMENSIONS),
+        (architecture.layers, architecture.hidden),
+        ("layer", "dimensions"),
+        strict=True,
+    ):
+        if value is None:
+            continue
+        if head.task != "embedding":
+            raise InputError(f"{name!r}: only an embedding has exits; leave out -l and -d")
+        valid = [k for k in known if k <= limit]
+        if value not in valid:
+            raise InputError(f"{name!r}: no exit at {what} {value}; {nearest(str(value), map(str, valid))}")
+    return asked[0], asked[1]

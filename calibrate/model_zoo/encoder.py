@@ -4,6 +4,9 @@ Enters: `input_ids`, `attention_mask` [batch, tokens]. Leaves: hidden states [ba
     x = x + Wo · softmax(q k^T / sqrt(d) + mask) v      with q, k, v = split(Wqkv · norm(x)), q and k rotated
     x = x + Wo · (gelu(a) * b)                           with a, b = split(Wi · norm(x))
 where block 0 has no attention norm (the embedding's norm stands right before it).
+An exit after layer n is what cutting the list of blocks gives: blocks 0 to n - 1, then the final norm. In float16 the rotary
+angles are made in float32 (positions above 2048 are no float16 numbers), norms take mean and variance in float32 (the
+operator's default), and everything else is float16.
 Source: the public ModernBERT description and mmBERT configuration; nothing is copied.
 """
 
@@ -16,7 +19,8 @@ import numpy as np
 from calibrate.model_zoo.architecture import Architecture
 from calibrate.model_zoo.graph import GraphBuilder
 
-LOWEST = float(np.finfo(np.float32).min)  # finite, so that a row with nothing to attend to stays finite too
+LOWEST = {np.float32: float(np.finfo(np.float32).min), np.float16: float(np.finfo(np.float16).min) / 2}
+"""Finite, so that a row with nothing to attend to stays finite too; in float16 with room for the score that is added."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +33,14 @@ class _Shared:
     local_mask: str
 
 
-def encoder(g: GraphBuilder, a: Architecture) -> str:
-    """Add the whole encoder; returns the name of its hidden states."""
+def encoder(g: GraphBuilder, a: Architecture, exit_layer: int | None = None) -> str:
+    """Add the encoder, whole or up to an exit; returns the name of its hidden states."""
     g.scope = "embeddings."
     x = g.node("Gather", g.table("embeddings.tokens", a.vocab, a.hidden), "input_ids", axis=0)
     x = norm(g, a, "embeddings.norm", x)
     g.scope = "shared."
     shared = _shared(g, a)
-    for layer in range(a.layers):
+    for layer in range(exit_layer or a.layers):
         g.scope = f"layers.{layer}."
         x = _attention(g, a, layer, x, shared)
         x = _mlp(g, a, layer, x)
@@ -51,9 +55,9 @@ def norm(g: GraphBuilder, a: Architecture, name: str, x: str) -> str:
 
 def gelu(g: GraphBuilder, x: str) -> str:
     """x/2 · (1 + erf(x/sqrt 2)), in the elementary form that exporters write and runtimes fuse."""
-    inner = g.node("Erf", g.node("Div", x, g.constant(np.sqrt(2), np.float32)))
-    grown = g.node("Mul", x, g.node("Add", inner, g.constant(1, np.float32)))
-    return g.node("Mul", grown, g.constant(0.5, np.float32))
+    inner = g.node("Erf", g.node("Div", x, g.constant(np.sqrt(2), g.real)))
+    grown = g.node("Mul", x, g.node("Add", inner, g.constant(1, g.real)))
+    return g.node("Mul", grown, g.constant(0.5, g.real))
 
 
 def _shared(g: GraphBuilder, a: Architecture) -> _Shared:
@@ -67,10 +71,10 @@ def _shared(g: GraphBuilder, a: Architecture) -> _Shared:
     angles = g.node("Concat", half, half, axis=-1)
     near = g.node("LessOrEqual", g.node("Abs", g.node("Sub", column, row)), g.constant(a.window, np.float32))
     real = g.node("Unsqueeze", g.node("Cast", "attention_mask", to=9), g.constant([1, 2], np.int64))
-    zero, lowest = g.constant(0, np.float32), g.constant(LOWEST, np.float32)
+    zero, lowest = g.constant(0, g.real), g.constant(LOWEST[g.real], g.real)
     return _Shared(
-        cosine=g.node("Cos", angles),
-        sine=g.node("Sin", angles),
+        cosine=g.to_real(g.node("Cos", angles)),
+        sine=g.to_real(g.node("Sin", angles)),
         global_mask=g.node("Where", real, zero, lowest),
         local_mask=g.node("Where", g.node("And", near, real), zero, lowest),
     )
@@ -83,7 +87,7 @@ def _attention(g: GraphBuilder, a: Architecture, layer: int, x: str, shared: _Sh
     split = g.nodes("Split", qkv, g.constant([h, h, h], np.int64), outputs=3, axis=-1)
     q, k, v = (_heads(g, a, part) for part in split)
     q, k = (_rotate(g, a, part, shared) for part in (q, k))
-    q = g.node("Mul", q, g.constant(1 / np.sqrt(a.head_dim), np.float32))
+    q = g.node("Mul", q, g.constant(1 / np.sqrt(a.head_dim), g.real))
     scores = g.node("MatMul", q, g.node("Transpose", k, perm=[0, 1, 3, 2]))
     mask = shared.global_mask if a.is_global(layer) else shared.local_mask
     weights = g.node("Softmax", g.node("Add", scores, mask), axis=-1)

@@ -1,7 +1,8 @@
 """A small builder over `onnx.helper`: nodes with readable names, constants once, seeded weights.
 
 Enters: operator calls. Leaves: an `onnx.ModelProto` (opset 17, the oldest that has LayerNormalization, so that older
-builds of ONNX Runtime and the MIGraphX parser read it too). Weights are drawn by name, so adding one changes no other.
+builds of ONNX Runtime and the MIGraphX parser read it too). Weights are drawn by name, so adding one changes no other; in
+float16 they are the float32 ones, rounded.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ IR_VERSION = 8
 
 
 class GraphBuilder:
-    """Collects nodes and initializers of one graph. `scope` prefixes node names."""
+    """Collects nodes and initializers of one graph. `scope` prefixes node names; `real` is the type of weights and activations."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, real: type[np.float32 | np.float16] = np.float32) -> None:
         self.scope = ""
+        self.real = real
         self._seed = seed
         self._nodes: list[onnx.NodeProto] = []
         self._initializers: dict[str, onnx.TensorProto] = {}
@@ -38,6 +40,14 @@ class GraphBuilder:
         names = [f"{name}:{i}" for i in range(outputs)]
         self._nodes.append(helper.make_node(operator, list(inputs), names, name=name, **attributes))
         return names
+
+    def to_real(self, x: str) -> str:
+        """A float32 tensor in the type of the activations; nothing is added where that is float32."""
+        return x if self.real is np.float32 else self.node("Cast", x, to=TensorProto.FLOAT16)
+
+    def to_float32(self, x: str) -> str:
+        """A tensor of the activations' type in float32; nothing is added where it is that already."""
+        return x if self.real is np.float32 else self.node("Cast", x, to=TensorProto.FLOAT)
 
     def rename_output(self, old: str, new: str) -> None:
         """Give a graph output its public name."""
@@ -72,7 +82,7 @@ class GraphBuilder:
         return generator.standard_normal(shape, dtype=np.float32)
 
     def _weight(self, name: str, array: NDArray[np.float32]) -> str:
-        self._initializers[name] = numpy_helper.from_array(np.asarray(array, dtype=np.float32), name)
+        self._initializers[name] = numpy_helper.from_array(np.asarray(array, dtype=self.real), name)
         return name
 
     def model(self, name: str, outputs: Mapping[str, Sequence[str | int]], notes: dict[str, str]) -> onnx.ModelProto:

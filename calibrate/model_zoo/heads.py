@@ -1,8 +1,11 @@
 """Heads on the encoder, and the whole model of a specification.
 
 Sequence classification: mean over the real tokens, then norm(gelu(dense)), then the classifier with bias -> logits
-[batch, labels]. Token classification: the same head on every token -> logits [batch, tokens, labels]. Embedding: mean
-over the real tokens, scaled to length one -> embedding [batch, hidden].
+[batch, labels]. Token classification: the same head on every token -> logits [batch, tokens, labels]. Reranking (a
+cross-encoder: query and document stand in one text, joined by the tokenizer, since this architecture has no token types):
+as sequence classification with one score -> logits [batch, 1]. Embedding: mean over the real tokens, the first
+`dimensions` of it, scaled to length one -> embedding [batch, dimensions]. Outputs are float32, means and lengths are taken
+in float32, whatever the activations are: a sum over thousands of tokens leaves float16.
 """
 
 from __future__ import annotations
@@ -16,23 +19,28 @@ from calibrate.model_zoo.architecture import Architecture, ModelSpec
 from calibrate.model_zoo.encoder import encoder, gelu, norm
 from calibrate.model_zoo.graph import GraphBuilder
 
+REAL: dict[str, type[np.float32 | np.float16]] = {"fp32": np.float32, "fp16": np.float16}
+"""Artifact -> type of weights and activations."""
+
 
 def build(spec: ModelSpec) -> onnx.ModelProto:
     """The ONNX model of a specification; equal specifications give equal bytes."""
-    g, a = GraphBuilder(spec.seed), spec.architecture
-    hidden = encoder(g, a)
+    g, a = GraphBuilder(spec.seed, REAL[spec.artifact]), spec.architecture
+    hidden = encoder(g, a, spec.exit_layer)
     g.scope = "head."
     if spec.head.task == "token_classification":
         labels = _labels(spec)
-        g.rename_output(_classifier(g, a, hidden, labels), "logits")
+        g.rename_output(g.to_float32(_classifier(g, a, hidden, labels)), "logits")
         shape: dict[str, list[str | int]] = {"logits": ["batch", "tokens", labels]}
-    elif spec.head.task == "sequence_classification":
+    elif spec.head.task in {"sequence_classification", "reranking"}:
         labels = _labels(spec)
-        g.rename_output(_classifier(g, a, _mean(g, hidden), labels), "logits")
+        pooled = g.to_real(_mean(g, hidden))
+        g.rename_output(g.to_float32(_classifier(g, a, pooled, labels)), "logits")
         shape = {"logits": ["batch", labels]}
     else:
-        g.rename_output(_unit(g, _mean(g, hidden)), "embedding")
-        shape = {"embedding": ["batch", a.hidden]}
+        kept = spec.dimensions or a.hidden
+        g.rename_output(_unit(g, _first(g, _mean(g, hidden), kept, a.hidden)), "embedding")
+        shape = {"embedding": ["batch", kept]}
     return g.model(spec.name, shape, {"simcap.spec": json.dumps(spec.identity(), sort_keys=True)})
 
 
@@ -49,12 +57,21 @@ def _classifier(g: GraphBuilder, a: Architecture, x: str, labels: int) -> str:
 
 
 def _mean(g: GraphBuilder, hidden: str) -> str:
-    """[batch, tokens, hidden] -> [batch, hidden], padding left out."""
+    """[batch, tokens, hidden] -> [batch, hidden] in float32, padding left out."""
+    hidden = g.to_float32(hidden)
     axis = g.constant([1], np.int64)
     weight = g.node("Unsqueeze", g.node("Cast", "attention_mask", to=1), g.constant([2], np.int64))
     total = g.node("ReduceSum", g.node("Mul", hidden, weight), axis, keepdims=0)
     count = g.node("Max", g.node("ReduceSum", weight, axis, keepdims=0), g.constant(1e-9, np.float32))
     return g.node("Div", total, count)
+
+
+def _first(g: GraphBuilder, x: str, kept: int, width: int) -> str:
+    """The first `kept` of `width` coordinates: a Matryoshka embedding cut short."""
+    if kept == width:
+        return x
+    start, end, axis = (g.constant([v], np.int64) for v in (0, kept, 1))
+    return g.node("Slice", x, start, end, axis)
 
 
 def _unit(g: GraphBuilder, x: str) -> str:

@@ -37,6 +37,7 @@ def calibrate(
     gpu: Annotated[str, typer.Option(help="Device of the hardware catalog; this machine's processor is `cpu`.")],
     quick: Annotated[bool, typer.Option("--quick", help="Three mini models, under a minute.")] = False,
     models: Annotated[str | None, typer.Option(metavar="A,B", help="Models of the zoo.")] = None,
+    artifacts: Annotated[str, typer.Option(metavar="A,B", help="Of models of the zoo: fp32, fp16.")] = "fp32",
     model: Annotated[list[str] | None, typer.Option(metavar="NAME=FILE.onnx", help="Your own. Repeatable.")] = None,
     tokens: Annotated[str, typer.Option(metavar="N,N", help="Token counts.")] = TOKENS,
     batch: Annotated[str, typer.Option(metavar="N,N", help="Batch sizes.")] = "1",
@@ -86,6 +87,7 @@ def calibrate(
         gates=parse_gates(gate or []),
         strict=strict,
         widths=_counts("--concurrency", concurrency) if concurrency else (),
+        artifacts=list(dict.fromkeys(_words(artifacts))),
     )
     with _progress() as report:
         finished = _until_stopped(lambda: carry_out(request, WorkerLauncher, report))

@@ -33,12 +33,13 @@ class Reference:
             return np.stack([self._classify(h) for h in hidden])
         mean = hidden[mask == 1].mean(axis=0)
         if self.spec.head.task == "embedding":
+            mean = mean[: self.spec.dimensions]
             return mean / np.linalg.norm(mean)
         return self._classify(mean)
 
     def encode(self, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> Array:
         x = np.stack([self._norm(self.w["embeddings.tokens"][i], "embeddings.norm") for i in ids])
-        for layer in range(self.a.layers):
+        for layer in range(self.spec.exit_layer or self.a.layers):
             read = x if layer == 0 else np.stack([self._norm(v, f"layers.{layer}.attention.norm") for v in x])
             x = x + self._attend(read, mask, layer)
             x = x + np.stack([self._mlp(v, layer) for v in x])

@@ -28,7 +28,7 @@ def _feed(vocab: int) -> dict[str, np.ndarray]:
     return {"input_ids": ids, "attention_mask": mask}
 
 
-@pytest.mark.parametrize("signal", ["intent", "pii", "embedding"])
+@pytest.mark.parametrize("signal", ["intent", "pii", "embedding", "reranker"])
 def test_graph_computes_what_the_architecture_says(signal: str) -> None:
     """The ONNX graph agrees with an independent numpy forward pass on padded texts, for each kind of head."""
     spec = tiny_spec(signal)
@@ -98,6 +98,7 @@ def test_labels_of_each_signal() -> None:
         "modality": 3,
         "pii": 35,
         "embedding": None,
+        "reranker": 1,
     }
 
 
@@ -152,6 +153,6 @@ def test_cache_directory_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_names_and_wrong_names() -> None:
     """Every listed name has a specification of its own, and a wrong one is answered with the nearest."""
-    assert len({key_of(spec_of(name, 1)) for name in names()}) == len(names()) == 21
+    assert len({key_of(spec_of(name, 1)) for name in names()}) == len(names()) == 24
     with pytest.raises(InputError, match="did you mean 'mmbert32k-intent'"):
         spec_of("mmbert32k-intents", 1)
