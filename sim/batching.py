@@ -52,7 +52,7 @@ class BatchingSessions:
         batch: list[int] = []
         while self._waiting and len(batch) < self._max_batch:
             _, ticket = self._waiting.popleft()
-            if self._alive(ticket):
+            if self._alive is None or self._alive(ticket):
                 batch.append(ticket)
         if batch:
             self._batches[batch[0]] = batch
@@ -69,7 +69,7 @@ class BatchingSessions:
     def release(self, session: int) -> None:
         """A session is free again: a full or overdue batch starts at once, a partial one when its first ticket is due."""
         self._free.append(session)
-        while self._waiting and not self._alive(self._waiting[0][1]):
+        while self._alive is not None and self._waiting and not self._alive(self._waiting[0][1]):
             self._waiting.popleft()
         if not self._waiting:
             return
@@ -82,4 +82,4 @@ class BatchingSessions:
 
     def waiting(self) -> int:
         """How many living tickets wait."""
-        return sum(self._alive(ticket) for _, ticket in self._waiting)
+        return sum(self._alive is None or self._alive(ticket) for _, ticket in self._waiting)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sim.arrivals import Arrivals, Bursts, ClosedLoop, OpenLoop
 from sim.balancer import affinity
 from sim.node import NodeSpec
-from sim.records import Events, Records
+from sim.records import Events, Floats, Ints, Records
 from sim.streams import Streams
 from sim.tracks import FAILURES, STALLS, Lost
 from sim.work import Work
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from sim.compiled_loop import Node
 
 BALANCERS = ("round_robin", "join_shortest_queue", "least_loaded", "random", "affinity")  # one replica needs none
-REQUEST_STEPS = ("arrived", "entered", "router_started", "router_ended", "answered")
-JOB_STEPS = ("ready", "locked", "started", "ended")
 
 
 def missing() -> str | None:
@@ -81,7 +79,12 @@ def arrays_of(node: NodeSpec, work: Work, arrivals: Arrivals, streams: Streams) 
         clock=np.zeros(1, dtype=loop.CLOCK),
         events=np.zeros(4 * int(given["most_scheduled"][0]) + 1024, dtype=loop.EVENT),
         requests=_requests(node, work, arrivals, streams),
-        jobs=_jobs(work, signals),
+        jobs=np.zeros(work.needed.size, dtype=loop.JOB),
+        request_steps=np.full((5, work.tokens.size), np.nan),
+        job_steps=np.full((5, work.needed.size), np.nan),
+        service_s=np.ascontiguousarray(work.service_s),
+        occupancy=np.ascontiguousarray(work.occupancy),
+        needed=np.ascontiguousarray(work.needed),
         signals=_filled(
             loop.SIGNAL,
             signals,
@@ -144,9 +147,8 @@ def _requests(node: NodeSpec, work: Work, arrivals: Arrivals, streams: Streams) 
     from sim import compiled_loop as loop
 
     n, name, count = work.tokens.size, node.replicas.balancer, node.replicas.count
-    requests = _filled(
-        loop.REQUEST, n, router_s=work.router_s, weight=work.service_s[:, : len(node.signals)].sum(axis=1)
-    )
+    weight = work.service_s[:, : len(node.signals)].sum(axis=1)
+    requests = _filled(loop.REQUEST, n, router_s=work.router_s, weight=weight)
     if isinstance(arrivals, OpenLoop):
         requests["time"] = arrivals.times
     elif isinstance(arrivals, ClosedLoop):
@@ -155,21 +157,7 @@ def _requests(node: NodeSpec, work: Work, arrivals: Arrivals, streams: Streams) 
         requests["pick"] = streams.generator("balancer").integers(count, size=n)
     if count > 1 and name == "affinity":
         requests["pick"] = affinity(work, count)
-    for step in REQUEST_STEPS:
-        requests[step] = np.nan
     return requests
-
-
-def _jobs(work: Work, signals: int) -> NDArray[Any]:
-    from sim import compiled_loop as loop
-
-    n = work.tokens.size
-    jobs = _filled(loop.JOB, n * signals, needed=work.needed.ravel())
-    jobs["own_s"], jobs["share"] = work.service_s[:, :signals].ravel(), work.occupancy[:, :signals].ravel()
-    jobs["request"], jobs["signal"] = np.repeat(np.arange(n), signals), np.tile(np.arange(signals), n)
-    for step in (*JOB_STEPS, "lost"):
-        jobs[step] = np.nan
-    return jobs
 
 
 def _devices(node: NodeSpec, device_of: NDArray[np.int64]) -> NDArray[Any]:
@@ -204,53 +192,50 @@ def _filled(kind: np.dtype[Any], count: int, /, **fields: Any) -> NDArray[Any]:
 def _records(node: NodeSpec, work: Work, state: Node) -> Records:
     """Columns of the state; a request without an answer has failed at the end of time, unfinished."""
     shape = work.needed.shape
-    requests, jobs = state.requests, state.jobs.reshape(shape)
-    answered, failure = requests["answered"].copy(), requests["failure"].copy()
-    unfinished = np.isnan(answered) & ~np.isnan(requests["arrived"])
+    signals = shape[1]
+    arrived, entered, router_started, router_ended, answered = state.request_steps
+    ready, locked, started, ended, lost = (row.reshape(shape) for row in state.job_steps)
+    failure = state.requests["failure"].copy()
+    unfinished = np.isnan(answered) & ~np.isnan(arrived)
     answered[unfinished] = state.clock[0]["now"]
     failure[unfinished] = FAILURES.index("unfinished")
-    started = jobs["started"].copy()
     ran = ~np.isnan(started)
-    device = np.where(ran, state.device_of[state.signals["first_session"] + jobs["session"]], -1)
-    own_s, share = np.where(ran, jobs["own_s"], 0.0), np.where(ran, jobs["share"], 0.0)
+    device = state.device_of[state.signals["first_session"] + state.jobs["session"].reshape(shape)]
+    own_s, share, nothing = work.service_s[:, :signals], work.occupancy[:, :signals], np.zeros(shape)
+    variant = np.broadcast_to(np.arange(signals), shape)
+    if not ran.all():
+        own_s, share = np.where(ran, own_s, 0.0), np.where(ran, share, 0.0)
+        device, variant = np.where(ran, device, -1), np.where(ran, variant, -1)
     return Records(
         node=node,
         work=work,
-        arrived=requests["arrived"].copy(),
-        entered=requests["entered"].copy(),
-        router_started=requests["router_started"].copy(),
-        router_ended=requests["router_ended"].copy(),
+        arrived=arrived,
+        entered=entered,
+        router_started=router_started,
+        router_ended=router_ended,
         answered=answered,
         failure=failure,
         retries=np.zeros(shape[0], dtype=np.int64),
-        replica=requests["replica"].copy(),
-        ready=jobs["ready"].copy(),
-        locked=jobs["locked"].copy(),
+        replica=state.requests["replica"].copy(),
+        ready=ready,
+        locked=locked,
         started=started,
-        ended=jobs["ended"].copy(),
+        ended=ended,
         own_s=own_s,
         share=share,
         device=device,
-        variant=np.where(ran, np.arange(shape[1]), -1),
-        stalls={kind: np.zeros(shape) for kind in STALLS},
-        events=Events(lost=_lost(jobs, device)),
+        variant=variant,
+        stalls=dict.fromkeys(STALLS, nothing),
+        events=Events(lost=_lost(started, lost, device, own_s, share)),
     )
 
 
-def _lost(jobs: NDArray[Any], device: NDArray[np.int64]) -> tuple[Lost, ...]:
+def _lost(started: Floats, lost: Floats, device: Ints, own_s: Floats, share: Floats) -> tuple[Lost, ...]:
     """Inferences that ran on after their request had failed, in order of their ends."""
-    flat, ends = jobs.ravel(), jobs["lost"].ravel()
-    rows = np.flatnonzero(~np.isnan(ends))
-    rows = rows[np.argsort(ends[rows], kind="stable")]
-    one = flat[rows]
-    columns = (
-        one["signal"],
-        device.ravel()[rows],
-        one["started"],
-        one["lost"],
-        one["share"],
-        one["share"] * one["own_s"],
-    )
+    rows, signals = np.nonzero(~np.isnan(lost))
+    order = np.argsort(lost[rows, signals], kind="stable")
+    at = rows[order], signals[order]
+    columns = (at[1], device[at], started[at], lost[at], share[at], share[at] * own_s[at])
     return tuple(Lost(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
 
 

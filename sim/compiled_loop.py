@@ -26,6 +26,8 @@ OPEN, CLOSED, BURSTS = range(3)  # arrival processes
 IN_TURN, LEAST_REQUESTS, LEAST_SECONDS, DRAWN, FIXED = range(5)  # how a replica is picked
 REFUSED, TIMEOUT = 1, 3  # positions in sim.tracks.FAILURES (a test compares them)
 NOBODY = -1
+ARRIVED, ENTERED, ROUTER_STARTED, ROUTER_ENDED, ANSWERED = range(5)  # rows of Node.request_steps
+READY, LOCKED, STARTED, ENDED, LOST = range(5)  # rows of Node.job_steps
 
 
 def _record(floats: str, integers: str) -> np.dtype[Any]:
@@ -38,11 +40,8 @@ GIVEN = _record(
 )
 CLOCK = _record("now", "events scheduled asked arrived unanswered turn")
 EVENT = _record("time", "number step about")
-REQUEST = _record(
-    "time router_s weight arrived entered router_started router_ended answered",
-    "pick failure replica stage unjoined after",
-)
-JOB = _record("own_s share ready locked started ended lost", "needed request signal session after")
+REQUEST = _record("time router_s weight", "pick failure replica stage unjoined after")
+JOB = _record("", "request signal session after")
 SIGNAL = _record("", "lock first_session")
 QUEUE = _record("", "free head tail")
 DEVICE = _record("filled left virtual updated alarm", "running started first")
@@ -62,7 +61,8 @@ class Node(NamedTuple):
 
     events: a heap. requests: (n,), `time` is when it arrives or, in a closed loop, for how long the client thinks before
     the n-th request; `pick` a draw for the balancer, or the replica where that depends on the request alone. jobs:
-    (n * S,). stages: (stages + 1,) places in `staged`, which names signals. cpu: (R,). lock: (R * L,). session: (R * S,)
+    (n * S,). request_steps: (5, n), job_steps: (5, n * S) times, NaN until then; of a job whose request has failed the end
+    is in the row LOST. service_s, occupancy: (n, V) with V >= S, needed: (n, S), of `sim.work`. stages: (stages + 1,) places in `staged`, which names signals. cpu: (R,). lock: (R * L,). session: (R * S,)
     queues; the free ones of them are in `free`, (R * Q,), as a stack. device_of: (Q,). device: (R * D,). running: (R * Q,)
     a heap for each device, from `first` on.
     """
@@ -72,6 +72,11 @@ class Node(NamedTuple):
     events: Array
     requests: Array
     jobs: Array
+    request_steps: Array
+    job_steps: Array
+    service_s: Array
+    occupancy: Array
+    needed: Array
     signals: Array
     stages: Array
     staged: Array
@@ -209,7 +214,7 @@ def answered(node: Node, i: int) -> None:
 @compiled
 def arrive(node: Node, i: int) -> None:
     given, request = node.given[0], node.requests[i]
-    request.arrived = node.clock[0].now
+    node.request_steps[ARRIVED, i] = node.clock[0].now
     if given.timeout_s < np.inf:
         call(node, given.timeout_s, DEADLINE, i)
     k = pick(node, request)
@@ -252,21 +257,20 @@ def leave(node: Node, request: Record) -> None:
 @compiled
 def done(node: Node, i: int) -> None:
     leave(node, node.requests[i])
-    node.requests[i].answered = node.clock[0].now
+    node.request_steps[ANSWERED, i] = node.clock[0].now
     answered(node, i)
 
 
 @compiled
 def fail_outside(node: Node, i: int, reason: int) -> None:
-    request = node.requests[i]
-    request.failure = reason
-    request.answered = node.clock[0].now
+    node.requests[i].failure = reason
+    node.request_steps[ANSWERED, i] = node.clock[0].now
     answered(node, i)
 
 
 @rare
 def deadline(node: Node, i: int) -> None:
-    if np.isnan(node.requests[i].answered):
+    if np.isnan(node.request_steps[ANSWERED, i]):
         leave(node, node.requests[i])
         fail_outside(node, i, TIMEOUT)
 
@@ -347,7 +351,7 @@ def release_session(node: Node, replica: int, s: int, session: int) -> None:
 @compiled
 def enter(node: Node, i: int) -> None:
     request = node.requests[i]
-    request.entered = node.clock[0].now
+    node.request_steps[ENTERED, i] = node.clock[0].now
     queue = node.cpu[request.replica]
     if queue.free > 0:
         queue.free -= 1
@@ -358,7 +362,7 @@ def enter(node: Node, i: int) -> None:
 
 @compiled
 def router_work(node: Node, i: int) -> None:
-    node.requests[i].router_started = node.clock[0].now
+    node.request_steps[ROUTER_STARTED, i] = node.clock[0].now
     call(node, node.requests[i].router_s, ROUTER_DONE, i)
 
 
@@ -367,35 +371,37 @@ def router_done(node: Node, i: int) -> None:
     request = node.requests[i]
     release_cpu(node, node.cpu[request.replica])
     if request.failure == 0:
-        request.router_ended = node.clock[0].now
+        node.request_steps[ROUTER_ENDED, i] = node.clock[0].now
         next_stage(node, i)
 
 
 @compiled
 def next_stage(node: Node, i: int) -> None:
-    request, job_0 = node.requests[i], i * node.given[0].signals
+    request = node.requests[i]
     while request.stage < node.given[0].stages:
         first, last = node.stages[request.stage], node.stages[request.stage + 1]
         request.stage += 1
         for place in range(first, last):
-            request.unjoined += node.jobs[job_0 + node.staged[place]].needed
+            if node.needed[i, node.staged[place]]:
+                request.unjoined += 1
         if request.unjoined > 0:
             for place in range(first, last):
-                if node.jobs[job_0 + node.staged[place]].needed:
-                    ready(node, job_0 + node.staged[place])
+                if node.needed[i, node.staged[place]]:
+                    ready(node, i, node.staged[place])
             return
     done(node, i)
 
 
 @compiled
-def ready(node: Node, number: int) -> None:
-    job = node.jobs[number]
-    job.ready = node.clock[0].now
-    domain = node.signals[job.signal].lock
+def ready(node: Node, i: int, s: int) -> None:
+    number = i * node.given[0].signals + s
+    node.jobs[number].request, node.jobs[number].signal = i, s
+    node.job_steps[READY, number] = node.clock[0].now
+    domain = node.signals[s].lock
     if domain == NOBODY:
         locked(node, number)
         return
-    queue = node.lock[node.requests[job.request].replica * node.given[0].locks + domain]
+    queue = node.lock[node.requests[i].replica * node.given[0].locks + domain]
     if queue.free > 0:
         queue.free -= 1
         locked(node, number)
@@ -405,7 +411,7 @@ def ready(node: Node, number: int) -> None:
 
 @compiled
 def locked(node: Node, number: int) -> None:
-    node.jobs[number].locked = node.clock[0].now
+    node.job_steps[LOCKED, number] = node.clock[0].now
     acquire_session(node, number)
 
 
@@ -414,7 +420,7 @@ def seated(node: Node, number: int, session: int) -> None:
     """The session is held and nothing stands between it and the device."""
     job = node.jobs[number]
     job.session = session
-    job.started = node.clock[0].now
+    node.job_steps[STARTED, number] = node.clock[0].now
     place = node.device_of[node.signals[job.signal].first_session + session]
     start(node, node.requests[job.request].replica * node.given[0].devices + place, number)
 
@@ -423,10 +429,7 @@ def seated(node: Node, number: int, session: int) -> None:
 def ended(node: Node, number: int) -> None:
     job = node.jobs[number]
     request = node.requests[job.request]
-    if request.failure == 0:
-        job.ended = node.clock[0].now
-    else:
-        job.lost = node.clock[0].now
+    node.job_steps[ENDED if request.failure == 0 else LOST, number] = node.clock[0].now
     release_session(node, request.replica, job.signal, job.session)
     domain = node.signals[job.signal].lock
     if domain != NOBODY:
@@ -443,9 +446,10 @@ def ended(node: Node, number: int) -> None:
 @compiled
 def start(node: Node, at: int, number: int) -> None:
     device, job, running = node.device[at], node.jobs[number], node.running
+    share = node.occupancy[job.request, job.signal]
     advance(node, device)
     device.started += 1
-    end, place = device.virtual + job.own_s, device.running
+    end, place = device.virtual + node.service_s[job.request, job.signal], device.running
     while place > 0:
         parent = (place - 1) >> 1
         if running[device.first + parent].end <= end:  # equal ends: in order of starting
@@ -453,9 +457,9 @@ def start(node: Node, at: int, number: int) -> None:
         running[device.first + place] = running[device.first + parent]
         place = parent
     one = running[device.first + place]
-    one.end, one.number, one.job, one.share = end, device.started, number, job.share
+    one.end, one.number, one.job, one.share = end, device.started, number, share
     device.running += 1
-    device.filled += job.share
+    device.filled += share
     set_alarm(node, at)
 
 

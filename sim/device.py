@@ -16,6 +16,8 @@ import simpy
 
 from sim.events import Call
 
+_NEVER = float("inf")
+
 
 class Device:
     """One device. `finished(job)` is called when a job's own work is done."""
@@ -63,8 +65,11 @@ class Device:
 
     def _set_alarm(self) -> None:
         """Wake at the end of the job that is first to end. An alarm set for earlier will do: it looks again."""
-        work = self._running[0][0] - self._virtual
-        delay = max(work if self._filled <= self._left else work * self._filled / self._left, 0.0)
+        delay = self._running[0][0] - self._virtual
+        if self._filled > self._left:
+            delay = delay * self._filled / self._left
+        if delay < 0.0:
+            delay = 0.0
         at = self._env.now + delay
         if at < self._alarm:
             self._alarm = at
@@ -74,16 +79,19 @@ class Device:
         now = self._env.now
         if now != self._alarm:
             return  # an alarm that an earlier one has replaced
-        self._alarm = float("inf")
+        self._alarm = _NEVER
         self._advance()
         end, _, job, occupancy = self._running[0]
         # Rounding may leave a sliver of work; ending it now moves the end by less than the clock can resolve.
-        if end - self._virtual <= 1e-12 * max(1.0, now):
+        if end - self._virtual <= (1e-12 * now if now > 1.0 else 1e-12):
             heappop(self._running)
-            self._virtual = max(self._virtual, end)
-            self._filled = self._filled - occupancy if self._running else 0.0
+            if end > self._virtual:
+                self._virtual = end
             if self._running:
+                self._filled -= occupancy
                 self._set_alarm()
+            else:
+                self._filled = 0.0
             self._finished(job)
         else:
             self._set_alarm()

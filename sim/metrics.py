@@ -185,10 +185,14 @@ def _job_parts(records: Records, rows: NDArray[np.intp], signal: NDArray[np.intp
     ready, locked = records.ready[rows, signal], records.locked[rows, signal]
     started, ended = records.started[rows, signal], records.ended[rows, signal]
     own = np.minimum(records.own_s[rows, signal], ended - started)  # rounding may leave ended - started a hair short
-    stalls = {kind: seconds[rows, signal] for kind, seconds in records.stalls.items()}
+    # Most runs have no stalls; adding up arrays of zeros would be a third of the time that all figures take.
+    stalls = {kind: seconds[rows, signal] for kind, seconds in records.stalls.items() if seconds.any()}
+    stalled = np.sum(list(stalls.values()), axis=0) if stalls else 0.0
+    nothing = np.zeros(ready.size)
+    stalls = {kind: stalls.get(kind, nothing) for kind in records.stalls}
     return {
         "lock": locked - ready,
-        "session_queue": np.maximum(started - locked - np.sum(list(stalls.values()), axis=0), 0.0),
+        "session_queue": np.maximum(started - locked - stalled, 0.0),
         **stalls,
         "device_own": own,
         "device_slowdown": ended - started - own,

@@ -44,8 +44,8 @@ class Pipeline:
         self._left, self._failed = left, failed
         self._answer_without_signal = answer_without_signal
         self._jobs, self._signals = tracks.jobs, tracks.signals
-        self._service_s: list[list[float]] = work.service_s.tolist()
-        self._occupancy: list[list[float]] = work.occupancy.tolist()
+        self._mortal = tracks.mortal
+        self._service_s, self._occupancy = tracks.service_s, tracks.occupancy
         self._fails = work.fails
         self._position: dict[int, int] = {}  # ticket -> place in the provider order, where it is not the first
         self._session: dict[int, int] = {}  # ticket -> session that it holds
@@ -53,6 +53,7 @@ class Pipeline:
         rooms = furnish(self)
         self._cpu, self._lock_of, self._order = rooms.cpu, rooms.lock_of, rooms.order
         self._sessions: list[Sessions | BatchingSessions] = rooms.sessions
+        self._batches = any(isinstance(sessions, BatchingSessions) for sessions in rooms.sessions)
         self._device_of: list[list[Device]] = rooms.device_of
         self._device_number = rooms.device_number
         self._preparation: list[Preparation | None] = rooms.preparation
@@ -73,7 +74,7 @@ class Pipeline:
 
     def _router_done(self, ticket: int) -> None:
         self._cpu.release()
-        if self._tracks.alive(ticket):
+        if not self._mortal or self._tracks.alive(ticket):
             i = (ticket % self._jobs) // self._signals
             self._tracks.router_ended[i] = self._env.now
             self._next_stage(i)
@@ -92,7 +93,7 @@ class Pipeline:
 
     def _join(self, ticket: int) -> None:
         """One signal of the stage has ended; the last one to end moves the request on."""
-        if not self._tracks.alive(ticket):
+        if self._mortal and not self._tracks.alive(ticket):
             return
         i = (ticket % self._jobs) // self._signals
         self._tracks.unjoined[i] -= 1
@@ -108,7 +109,7 @@ class Pipeline:
     # -- one signal of it ------------------------------------------------------------------------------------------
 
     def _ready(self, ticket: int, s: int) -> None:
-        if not self._tracks.alive(ticket):
+        if self._mortal and not self._tracks.alive(ticket):
             return  # a signal before it in this stage has failed the request
         self._tracks.ready[ticket % self._jobs] = self._env.now
         lock, limit = self._lock_of[s], self._queue_limit[s]
@@ -153,12 +154,12 @@ class Pipeline:
         own, share = self._service_s[i][v], self._occupancy[i][v]
         session = self._session[ticket]
         sessions = self._sessions[v]
-        if isinstance(sessions, BatchingSessions):
+        if self._batches and isinstance(sessions, BatchingSessions):
             members = sessions.members(ticket)
             own = self._work.batch_service[v]([(m % self._jobs) // self._signals for m in members])
             for member in members[1:]:
                 self._note_start(member % self._jobs, v, session, own, 0.0)
-        elif job in self._tracks.padded_to:
+        elif self._tracks.padded_to and job in self._tracks.padded_to:
             own, share = self._work.at_length[v](i, self._tracks.padded_to[job])
         self._note_start(job, v, session, own, share)
         self._device_of[v][session].start(ticket, own, share)
@@ -175,8 +176,8 @@ class Pipeline:
         """The device is done with the ticket."""
         job = ticket % self._jobs
         i, s = divmod(job, self._signals)
-        v = self._order[s][self._position.get(ticket, 0)]
-        alive = self._tracks.alive(ticket)
+        v = self._order[s][self._position.get(ticket, 0)] if self._position else s  # variant s is signal s's first
+        alive = not self._mortal or self._tracks.alive(ticket)
         if alive and self._fails is not None and self._fails[i, v]:
             began, now = self._tracks.started[job], self._env.now
             self._tracks.lose(ticket, now)
@@ -187,9 +188,9 @@ class Pipeline:
         if not alive:
             self._tracks.lose(ticket, self._env.now)
         sessions = self._sessions[v]
-        members = sessions.forget(ticket) if isinstance(sessions, BatchingSessions) else (ticket,)
+        members = sessions.forget(ticket) if self._batches and isinstance(sessions, BatchingSessions) else (ticket,)
         for member in members:
-            if self._tracks.alive(member):
+            if not self._mortal or self._tracks.alive(member):
                 self._tracks.ended[member % self._jobs] = self._env.now
         self._leave_session(v, ticket)
         self._let_go(ticket, s)
@@ -237,7 +238,8 @@ class Pipeline:
         self._sessions[v].release(self._session.pop(ticket))
 
     def _let_go(self, ticket: int, s: int) -> None:
-        self._position.pop(ticket, None)
+        if self._position:
+            self._position.pop(ticket, None)
         lock = self._lock_of[s]
         if lock is not None:
             lock.release()

@@ -61,7 +61,7 @@ def furnish(
     env: simpy.Environment, node: NodeSpec, work: Work, tracks: Tracks, streams: Streams, place: Place, walk: Pipeline
 ) -> Furniture:
     """Build one replica."""
-    alive = tracks.alive
+    alive = tracks.alive if tracks.mortal else None
     where = f"{place.number}:{place.generation}" if place.number or place.generation else ""
     locks = [
         Station(1, walk.locked, alive, streams.generator(f"lock:{name}{where}") if order == "random" else None)

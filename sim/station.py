@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-Alive = Callable[[int], bool]
+Alive = Callable[[int], bool] | None  # None: nobody dies in this run
 
 
 class Station:
@@ -39,7 +39,7 @@ class Station:
         """A server is free again; it goes to the next living ticket in line at this same instant."""
         while self._waiting:
             ticket = self._waiting.popleft() if self._rng is None else _pop_any(self._waiting, self._rng)
-            if self._alive(ticket):
+            if self._alive is None or self._alive(ticket):
                 self._then(ticket)
                 return
         self._free += 1
@@ -69,7 +69,7 @@ class Sessions:
         """Session number `session` is free again."""
         while self._waiting:
             ticket = self._waiting.popleft()
-            if self._alive(ticket):
+            if self._alive is None or self._alive(ticket):
                 self._then(ticket, session)
                 return
         self._free.append(session)
@@ -89,7 +89,7 @@ def _pop_any(waiting: deque[int], rng: np.random.Generator) -> int:
 
 def _count_living(waiting: deque[int], alive: Alive) -> int:
     """Drop the dead, then count. Only asked where a queue limit could bind, so the sweep is not on every path."""
-    if not all(map(alive, waiting)):
+    if alive is not None and not all(map(alive, waiting)):
         living = [ticket for ticket in waiting if alive(ticket)]
         waiting.clear()
         waiting.extend(living)

@@ -62,7 +62,10 @@ class Tracks:
         self.requests: int = n
         self.signals: int = signals
         self.jobs: int = jobs
+        self.mortal = _mortal(node, work)
         self.router_s: list[float] = work.router_s.tolist()
+        self.service_s: list[list[float]] = work.service_s.tolist()
+        self.occupancy: list[list[float]] = work.occupancy.tolist()
         self.walks = _walks(node, work)
 
         self.arrived, self.entered = [NEVER] * n, [NEVER] * n
@@ -129,11 +132,29 @@ class Tracks:
                 self.stalls.pop((kind, job), None)
 
 
+def _mortal(node: NodeSpec, work: Work) -> bool:
+    """Whether a request can fail inside a replica. Where none can, nobody asks who is alive (15 times a request)."""
+    variants = [node.variant(v) for v in range(node.variant_count)]
+    return (
+        node.limits.timeout_s is not None
+        or bool(node.replicas.faults)
+        or any(limit is not None for limit in node.queue_limit)
+        or node.memory is not None
+        or work.fails is not None
+        or any(not variant.available or variant.compile is not None for variant in variants)
+    )
+
+
 def _walks(node: NodeSpec, work: Work) -> list[tuple[tuple[int, ...], ...]]:
     """For each request its stages with only the signals that it needs; empty stages are left out."""
-    patterns, which = np.unique(work.needed, axis=0, return_inverse=True)
+    packed = np.packbits(work.needed, axis=1)  # a pattern of needs is a string of bits
+    keys = np.zeros((packed.shape[0], -(-packed.shape[1] // 8) * 8), dtype=np.uint8)
+    keys[:, : packed.shape[1]] = packed
+    words = keys.view(np.uint64)
+    key = words[:, 0] if words.shape[1] == 1 else words.view([("", np.uint64)] * words.shape[1]).ravel()
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
     walks = []
-    for pattern in patterns:
-        stages = (tuple(s for s in stage if pattern[s]) for stage in node.stages)
+    for i in first.tolist():
+        stages = (tuple(s for s in stage if work.needed[i, s]) for stage in node.stages)
         walks.append(tuple(stage for stage in stages if stage))
     return [walks[k] for k in which.ravel().tolist()]

@@ -121,6 +121,24 @@ def test_both_engines_agree_on_a_long_overloaded_run(limits: LimitSpec) -> None:
     assert records.failed.any() == (limits.timeout_s is not None)
 
 
+@pytest.mark.parametrize("signals", [1, 8, 9, 64, 65, 130])
+def test_any_number_of_signals_keeps_its_pattern_of_needs(signals: int) -> None:
+    """Requests with equal needs share a walk, found by a key of bits, on both sides of every boundary of bytes and words."""
+    rng = np.random.default_rng(signals)
+    node = dataclasses.replace(
+        small_nodes.spec(),
+        signals=tuple(f"s{k}" for k in range(signals)),
+        stages=(tuple(range(signals)),),
+        sessions=(1,) * signals,
+        lock_of=(None,) * signals,
+        device_of=(0,) * signals,
+    )
+    needed = np.repeat(rng.random((5, signals)) < 0.5, 3, axis=0)
+    work = small_nodes.work(15, node, needed=needed)
+    records = assert_same(node, work, OpenLoop(np.zeros(15)))
+    assert np.array_equal(np.isfinite(records.ended), needed)
+
+
 def test_events_beyond_the_first_room_are_kept() -> None:
     """A time-out for each of many waiting requests outgrows the heap that a run starts with, and none is lost."""
     node = dataclasses.replace(small_nodes.spec(), limits=LimitSpec(timeout_s=1e6))
