@@ -43,7 +43,7 @@ def from_zoo(name: str, cache: Path, seed: int, artifact: str = "fp32") -> Artif
     """A model of the zoo, built first when the cache does not have it."""
     spec = spec_of(name, seed, artifact=artifact)
     path = ensure(spec, cache)
-    digest, size = _digest([path])
+    digest, size = digest_of([path])
     return Artifact(name, spec.artifact, spec.head.task, path, digest, size, spec.architecture.vocab)
 
 
@@ -86,7 +86,7 @@ def from_file(own: OwnModel, launch: Launch) -> Artifact:
     if outcome.status != "done":
         raise MeasurementError(f"{own.path}: looking at the model {outcome.status}: {outcome.reason}")
     outputs = [r for r in outcome.records if isinstance(r, TensorRecord) and r.role == "output"]
-    digest, size = _digest([own.path, *_external_data(own.path)])
+    digest, size = digest_of([own.path, *external_data(own.path)])
     task = own.task or _task_of(own, outputs)
     return Artifact(own.model, own.path.stem, task, own.path, digest, size, OWN_MAX_ID)
 
@@ -106,7 +106,7 @@ def _task_of(own: OwnModel, outputs: Sequence[TensorRecord]) -> Task:
     )
 
 
-def _external_data(path: Path) -> list[Path]:
+def external_data(path: Path) -> list[Path]:
     """Files beside the model that hold its large weights."""
     import onnx
 
@@ -121,7 +121,7 @@ def _external_data(path: Path) -> list[Path]:
     return [path.parent / name for name in sorted(names)]
 
 
-def _digest(paths: Sequence[Path]) -> tuple[str, int]:
+def digest_of(paths: Sequence[Path]) -> tuple[str, int]:
     """sha256 over the files' bytes, in order, and their total size."""
     sha, size = hashlib.sha256(), 0
     for path in paths:

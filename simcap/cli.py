@@ -24,10 +24,11 @@ COMMANDS: dict[str, str] = {
     "run": "Replay a scenario: how much load keeps the promise, and what breaks first.",
     "capacity": "Find the highest load that keeps the SLO, or the least that a load needs.",
     "calibrate": "Measure models on this machine and write a profile.",
+    "models": "List, build, inspect or verify models.",
     "runtimes": "Install, list or remove builds of ONNX Runtime.",
     "doctor": "Say what this machine can measure and what is missing.",
     "scenarios": "List, show or describe scenarios.",
-    "profiles": "List, show or describe profiles.",
+    "profiles": "List, show, merge or describe profiles.",
     "export": "Write profiles, curves and hardware for fleet-sim.",
     "import": "Turn a fleet-sim file or a router configuration into a scenario.",
 }
