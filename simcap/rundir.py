@@ -187,10 +187,11 @@ def _fill(run: Run, directory: Path) -> list[str]:
         _put_json(directory / "fleet_sim" / "capacity_curve.json", whatif.whatif(result, cost))
         _put_json(directory / "fleet_sim" / "capacity_curve.notes.json", whatif.whatif_notes(result, cost))
     if run.command.report:
+        from simcap.beside import beside
         from simcap.report import page, plots
 
-        (directory / "report.html").write_text(page.render(run, versions()), encoding="utf-8")
-        plots.save_all(result, directory / "plots")
+        with beside(plots.save_all, result, directory / "plots"):
+            (directory / "report.html").write_text(page.render(run, versions()), encoding="utf-8")
     return [] if missing is None else [missing]
 
 

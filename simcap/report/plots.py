@@ -29,8 +29,7 @@ def save_all(result: Result, directory: Path) -> None:
     directory.mkdir()
     for figure in figures.figures(result):
         spec: dict[str, Any] = figure.spec | {"width": WIDTH, "config": theme.config("light")}
-        version = vega_lite_version()
-        svg: str = vl_convert.vegalite_to_svg(spec, vl_version=version)
-        png: bytes = vl_convert.vegalite_to_png(spec, vl_version=version, scale=2.0)
+        svg: str = vl_convert.vegalite_to_svg(spec, vl_version=vega_lite_version())
+        png: bytes = vl_convert.svg_to_png(svg, scale=2.0)  # the same bytes as from the specification, and sooner
         (directory / f"{figure.key}.svg").write_text(svg, encoding="utf-8")
         (directory / f"{figure.key}.png").write_bytes(png)
