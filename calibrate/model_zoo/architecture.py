@@ -45,6 +45,28 @@ class Architecture:
         return self.layers * block + norms * h
 
 
+@dataclass(frozen=True)
+class Vision:
+    """Dimensions of an image tower; `side` and `patch` in pixels, `shared`: of the space that images and texts share."""
+
+    layers: int
+    hidden: int
+    heads: int
+    intermediate: int
+    side: int
+    patch: int
+    shared: int
+    channels: int = 3
+    norm_eps: float = 1e-6
+
+    @property
+    def patches(self) -> int:
+        return (self.side // self.patch) ** 2
+
+
+VISION = Vision(layers=12, hidden=384, heads=6, intermediate=1536, side=224, patch=16, shared=384)
+"""ViT-S/16. The router's multi-modal-embed-small has 384 shared dimensions; its towers' sizes are not public: an assumption."""
+
 SIZES: dict[str, Architecture] = {
     "mmbert32k": Architecture(layers=22, hidden=768, heads=12, intermediate=1152),
     "mmbert-small": Architecture(layers=22, hidden=384, heads=6, intermediate=1152),
@@ -70,6 +92,7 @@ HEADS: dict[str, Head] = {
     "pii": Head("token_classification", 35),
     "embedding": Head("embedding", None),
     "reranker": Head("reranking", 1),
+    "multimodal": Head("multimodal", None),
 }
 
 ARTIFACTS = ("fp32", "fp16")
@@ -91,10 +114,11 @@ class ModelSpec:
     artifact: str = "fp32"
     exit_layer: int | None = None
     dimensions: int | None = None
+    vision: Vision | None = None
 
     def identity(self) -> dict[str, object]:
-        """What the cache key is made of; without an exit it is what it was before there were any."""
-        optional = {"exit_layer", "dimensions"}
+        """What the cache key is made of; what a model does not have is left out."""
+        optional = {"exit_layer", "dimensions", "vision"}
         return {key: value for key, value in asdict(self).items() if key not in optional or value is not None}
 
 
@@ -113,7 +137,8 @@ def spec_of(name: str, seed: int, vocab: int | None = None, artifact: str = "fp3
         if head is not None and name.startswith(f"{size}-"):
             exit_layer, dimensions = _exit(name, head, architecture, options)
             sized = replace(architecture, vocab=vocab or architecture.vocab)
-            return ModelSpec(name, sized, head, seed, artifact, exit_layer, dimensions)
+            vision = VISION if head.task == "multimodal" else None
+            return ModelSpec(name, sized, head, seed, artifact, exit_layer, dimensions, vision)
     raise InputError(f"no model {name!r} in the zoo; {nearest(name, names())}")
 
 

@@ -65,6 +65,10 @@ class GraphBuilder:
         """A weight [rows, columns], normal with variance gain^2 / rows: outputs have about the inputs' size."""
         return self._weight(name, self._normal(name, (rows, columns)) * np.float32(gain / np.sqrt(rows)))
 
+    def kernel(self, name: str, filters: int, channels: int, side: int, gain: float) -> str:
+        """A convolution's weight [filters, channels, side, side], normal with deviation `gain`."""
+        return self._weight(name, self._normal(name, (filters, channels, side, side)) * np.float32(gain))
+
     def table(self, name: str, rows: int, columns: int) -> str:
         """A lookup table [rows, columns] of unit normals."""
         return self._weight(name, self._normal(name, (rows, columns)))
@@ -85,12 +89,19 @@ class GraphBuilder:
         self._initializers[name] = numpy_helper.from_array(np.asarray(array, dtype=self.real), name)
         return name
 
-    def model(self, name: str, outputs: Mapping[str, Sequence[str | int]], notes: dict[str, str]) -> onnx.ModelProto:
-        """The finished model. Inputs are `input_ids` and `attention_mask`, int64 [batch, tokens]."""
+    def model(
+        self,
+        name: str,
+        outputs: Mapping[str, Sequence[str | int]],
+        notes: dict[str, str],
+        images: Mapping[str, Sequence[str | int]] | None = None,
+    ) -> onnx.ModelProto:
+        """The finished model. Inputs are `input_ids` and `attention_mask`, int64 [batch, tokens], then `images`, float32."""
         inputs = [
             helper.make_tensor_value_info(n, TensorProto.INT64, ["batch", "tokens"])
             for n in ("input_ids", "attention_mask")
         ]
+        inputs += [helper.make_tensor_value_info(n, TensorProto.FLOAT, list(s)) for n, s in (images or {}).items()]
         results = [helper.make_tensor_value_info(n, TensorProto.FLOAT, list(shape)) for n, shape in outputs.items()]
         graph = helper.make_graph(self._nodes, name, inputs, results, list(self._initializers.values()))
         model = helper.make_model(

@@ -3,7 +3,8 @@
 Sequence classification: mean over the real tokens, then norm(gelu(dense)), then the classifier with bias -> logits
 [batch, labels]. Token classification: the same head on every token -> logits [batch, tokens, labels]. Reranking (a
 cross-encoder: query and document stand in one text, joined by the tokenizer, since this architecture has no token types):
-as sequence classification with one score -> logits [batch, 1]. Embedding: mean over the real tokens, the first
+as sequence classification with one score -> logits [batch, 1]. Multimodal: a text and an image, each pooled, projected to the
+shared space and scaled to length one -> embeddings [batch, 2, shared], the text's first. Embedding: mean over the real tokens, the first
 `dimensions` of it, scaled to length one -> embedding [batch, dimensions]. Outputs are float32, means and lengths are taken
 in float32, whatever the activations are: a sum over thousands of tokens leaves float16.
 """
@@ -15,9 +16,10 @@ import json
 import numpy as np
 import onnx
 
-from calibrate.model_zoo.architecture import Architecture, ModelSpec
+from calibrate.model_zoo.architecture import Architecture, ModelSpec, Vision
 from calibrate.model_zoo.encoder import encoder, gelu, norm
 from calibrate.model_zoo.graph import GraphBuilder
+from calibrate.model_zoo.vision import PIXELS, image_tower
 
 REAL: dict[str, type[np.float32 | np.float16]] = {"fp32": np.float32, "fp16": np.float16}
 """Artifact -> type of weights and activations."""
@@ -37,11 +39,25 @@ def build(spec: ModelSpec) -> onnx.ModelProto:
         pooled = g.to_real(_mean(g, hidden))
         g.rename_output(g.to_float32(_classifier(g, a, pooled, labels)), "logits")
         shape = {"logits": ["batch", labels]}
+    elif spec.vision is not None:
+        g.rename_output(_two_towers(g, a, spec.vision, hidden), "embeddings")
+        shape = {"embeddings": ["batch", 2, spec.vision.shared]}
     else:
         kept = spec.dimensions or a.hidden
         g.rename_output(_unit(g, _first(g, _mean(g, hidden), kept, a.hidden)), "embedding")
         shape = {"embedding": ["batch", kept]}
-    return g.model(spec.name, shape, {"simcap.spec": json.dumps(spec.identity(), sort_keys=True)})
+    notes = {"simcap.spec": json.dumps(spec.identity(), sort_keys=True)}
+    v = spec.vision
+    return g.model(spec.name, shape, notes, {PIXELS: ["batch", v.channels, v.side, v.side]} if v else None)
+
+
+def _two_towers(g: GraphBuilder, a: Architecture, v: Vision, hidden: str) -> str:
+    text, image = g.to_real(_mean(g, hidden)), g.to_real(image_tower(g, v))
+    g.scope = "head."
+    towers = ((text, "head.text", a.hidden), (image, "head.image", v.hidden))
+    vectors = [_unit(g, g.to_float32(g.node("MatMul", x, g.matrix(name, n, v.shared)))) for x, name, n in towers]
+    axis = g.constant([1], np.int64)
+    return g.node("Concat", *(g.node("Unsqueeze", x, axis) for x in vectors), axis=1)
 
 
 def _labels(spec: ModelSpec) -> int:

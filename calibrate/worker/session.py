@@ -1,7 +1,8 @@
 """Create a session as the job says, and make inputs of one shape for it.
 
 Enters: job keys `model` (path), `provider` (ONNX Runtime's name), `provider_options`, `threads`, `max_id`. Leaves: a
-session that has the provider, or a FellBackError with the library's own reason; a feed of int arrays [batch, tokens].
+session that has the provider, or a FellBackError with the library's own reason; a feed of int arrays [batch, tokens], and
+of normal floats [batch, channels, height, width] for `pixel_values` where the model fixes the image's size.
 An input that we cannot make up honestly is an UnsupportedInputError.
 """
 
@@ -15,6 +16,7 @@ import onnxruntime
 from .provider import captured, loader_says, reason_in
 
 INTEGERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
+IMAGE = "pixel_values"
 KNOWN = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
 CPU = "CPUExecutionProvider"
 WARNING = 2  # above it, one build hides why its provider does not load
@@ -72,11 +74,18 @@ def _with_provider(provider: str, make: Callable[[], Any]) -> Any:
 def check_inputs(session: Any) -> None:
     """Raise UnsupportedInputError, naming the input, unless we can feed every one."""
     for item in session.get_inputs():
+        if item.name == IMAGE and item.type == "tensor(float)" and _fixed_image(item.shape):
+            continue
         described = f"input {item.name!r} ({item.type}, shape {list(item.shape)})"
         if item.name not in KNOWN:
             raise UnsupportedInputError(f"{described} is not one of {', '.join(KNOWN)}")
         if item.type not in INTEGERS or len(item.shape) != 2:
             raise UnsupportedInputError(f"{described} is not a [batch, tokens] tensor of int64 or int32")
+
+
+def _fixed_image(shape: Any) -> bool:
+    """Whether everything but the batch is a number: otherwise the size would be our invention, and time depends on it."""
+    return len(shape) == 4 and all(isinstance(side, int) for side in shape[1:])
 
 
 def feed(session: Any, job: Dict[str, Any]) -> Dict[str, Any]:
@@ -90,4 +99,10 @@ def feed(session: Any, job: Dict[str, Any]) -> Dict[str, Any]:
         "token_type_ids": np.zeros((batch, tokens)),
         "position_ids": np.broadcast_to(np.arange(tokens), (batch, tokens)),
     }
-    return {i.name: np.ascontiguousarray(values[i.name], dtype=INTEGERS[i.type]) for i in session.get_inputs()}
+    made = {}
+    for item in session.get_inputs():
+        if item.name == IMAGE:
+            made[IMAGE] = generator.standard_normal((batch, *item.shape[1:]), dtype=np.float32)
+        else:
+            made[item.name] = np.ascontiguousarray(values[item.name], dtype=INTEGERS[item.type])
+    return made

@@ -99,6 +99,7 @@ def test_labels_of_each_signal() -> None:
         "pii": 35,
         "embedding": None,
         "reranker": 1,
+        "multimodal": None,
     }
 
 
@@ -153,6 +154,6 @@ def test_cache_directory_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_names_and_wrong_names() -> None:
     """Every listed name has a specification of its own, and a wrong one is answered with the nearest."""
-    assert len({key_of(spec_of(name, 1)) for name in names()}) == len(names()) == 24
+    assert len({key_of(spec_of(name, 1)) for name in names()}) == len(names()) == 27
     with pytest.raises(InputError, match="did you mean 'mmbert32k-intent'"):
         spec_of("mmbert32k-intents", 1)

@@ -134,7 +134,7 @@ def test_inspect_lists_inputs_and_outputs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "dtype", "shape"),
     [
-        ("pixel_values", TensorProto.FLOAT, ["batch", 3, 8, 8]),
+        ("pixel_values", TensorProto.FLOAT, ["batch", 3, "side", "side"]),
         ("input_ids", TensorProto.FLOAT, ["batch", "tokens"]),
         ("input_ids", TensorProto.INT64, ["tokens"]),
     ],

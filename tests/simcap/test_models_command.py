@@ -146,6 +146,6 @@ def test_list_names_what_build_takes(capsys: Said) -> None:
     code, out, _ = _models(capsys, "list")
     named = [line.split()[0] for line in out.splitlines() if line.startswith(("mmbert", " mmbert"))]
     assert code == 0
-    assert len(named) == 24
+    assert len(named) == 27
     for name in named:
         assert spec_of(name, 1).name == name
