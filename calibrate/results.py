@@ -147,10 +147,10 @@ class AccuracyRecord(Strict):
     kind: Literal["accuracy"]
     reference: str
     inputs: Annotated[int, Field(ge=1)]
-    max_abs: float | None
-    mean_abs: float | None
-    cosine: float | None
-    label_agreement: float | None
+    max_abs: float | None = None
+    mean_abs: float | None = None
+    cosine: float | None = None
+    label_agreement: float | None = None
     non_finite: Annotated[int, Field(ge=0)]
 
 

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from calibrate.drift import compare, parse_gates, rejected
+from calibrate.journal import Journal
+from calibrate.results import Outcome, Visit
 from profiles.errors import InputError
+from profiles.schema import Task
 
 TEXTS = np.random.default_rng(1).standard_normal((16, 8)).astype(np.float32)
 
@@ -88,3 +92,12 @@ def test_gate_names_keep_the_default_of_others() -> None:
     """Setting one gate leaves the embedding's default in force."""
     gates: dict[str, Any] = parse_gates(["token-agreement=0.9"])
     assert gates == {"embedding-cosine": 0.83, "token-agreement": 0.9}
+
+
+@pytest.mark.parametrize("task", ["embedding", "sequence_classification", "reranking"])
+def test_a_comparison_survives_its_journal(task: Task, tmp_path: Path) -> None:
+    """A run that was killed after a comparison resumes: what the task does not have is left out of the line and not missed."""
+    outcome = Outcome(status="done", records=(compare(TEXTS, TEXTS, task, "ref"),), wall_s=1)
+    visit = Visit(cell="c", role="drift", started="now", outcome=outcome)
+    Journal(tmp_path / "p.json", {}).add(visit)
+    assert Journal(tmp_path / "p.json", {}).visits == [visit]
