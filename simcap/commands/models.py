@@ -6,7 +6,6 @@ Errors are raised for `simcap.cli` to print.
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -59,18 +58,16 @@ def build(
     from profiles.store import write_whole
 
     spec = spec_of(name, seed, artifact=artifact)
+    if out is not None and cache is not None:
+        raise InputError("--out and --cache are two places for one file; name one")
     if out is None:
         typer.echo(str(ensure(spec, cache_directory(cache))))
         return
     if out.is_dir():
         raise InputError(f"--out {out}: is a directory; name a file, such as {out / f'{name}-{artifact}.onnx'}")
-    if cache is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(ensure(spec, cache), out)
-    else:
-        from calibrate.model_zoo.heads import build as built
+    from calibrate.model_zoo.heads import build as built
 
-        write_whole(out, built(spec).SerializeToString(deterministic=True))
+    write_whole(out, built(spec).SerializeToString(deterministic=True))
     typer.echo(str(out))
 
 
