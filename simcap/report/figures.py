@@ -6,33 +6,22 @@ of its own: colours come from the theme (`simcap.report.theme`), so that one spe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
 
 from sim.result import Result
-from simcap.report import frames, marks, words
+from simcap.report import events, frames, marks, words
+from simcap.report.marks import Figure
 
 VERDICTS = ["pass", "indeterminate", "fail"]
 
 
-@dataclass(frozen=True)
-class Figure:
-    """`alt`: what the figure shows, for those who do not see it. `rows`: the data that it draws."""
-
-    key: str
-    title: str
-    caption: str
-    alt: str
-    rows: frames.Rows
-    spec: dict[str, Any]
-
-
 def figures(result: Result) -> list[Figure]:
-    """All figures of the report, in reading order."""
-    makers = (latency, attainment, throughput, utilisation, parts, shares, histogram)
-    return [make(result) for make in makers]
+    """All figures of the report, in reading order; failures and memory only where the run has any."""
+    makers = (latency, attainment, throughput, events.failures, utilisation, parts, shares, events.memory, histogram)
+    made = (make(result) for make in makers)
+    return [figure for figure in made if figure is not None]
 
 
 def latency(result: Result) -> Figure:

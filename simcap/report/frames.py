@@ -19,7 +19,8 @@ PERCENTILES = ("p50", "p90", "p95", "p99")
 MOST_RESOURCES = 8  # lines that an eye can still tell apart
 
 
-def _scaled(prefix: str, interval: Interval, scale: float) -> dict[str, float | None]:
+def scaled(prefix: str, interval: Interval, scale: float) -> dict[str, float | None]:
+    """An interval as three columns, each multiplied by `scale`."""
     ends = {prefix: interval.mean, f"{prefix}_lo": interval.lo, f"{prefix}_hi": interval.hi}
     return {key: None if value is None else value * scale for key, value in ends.items()}
 
@@ -27,7 +28,7 @@ def _scaled(prefix: str, interval: Interval, scale: float) -> dict[str, float | 
 def latency(result: Result) -> Rows:
     """load, percentile, latency_ms with _lo and _hi."""
     return [
-        {"load": point.load, "percentile": name, **_scaled("latency_ms", point.latency_s[name], 1000)}
+        {"load": point.load, "percentile": name, **scaled("latency_ms", point.latency_s[name], 1000)}
         for point in result.points
         for name in PERCENTILES
         if point.latency_s[name].mean is not None
@@ -55,7 +56,7 @@ def summary(result: Result, *, log: bool) -> Rows:
 def attainment(result: Result) -> Rows:
     """load, within_slo_pct with _lo and _hi, verdict."""
     return [
-        {"load": p.load, **_scaled("within_slo_pct", p.slo_attainment, 100), "verdict": p.verdict}
+        {"load": p.load, **scaled("within_slo_pct", p.slo_attainment, 100), "verdict": p.verdict}
         for p in result.points
         if p.slo_attainment.mean is not None
     ]
@@ -64,7 +65,7 @@ def attainment(result: Result) -> Rows:
 def utilisation(result: Result) -> Rows:
     """load, resource (words), utilisation_pct with _lo and _hi; the busiest resources at their peak only."""
     return [
-        {"load": p.load, "resource": words.resource(key), **_scaled("utilisation_pct", p.utilisation[key], 100)}
+        {"load": p.load, "resource": words.resource(key), **scaled("utilisation_pct", p.utilisation[key], 100)}
         for p in result.points
         for key in busiest(result)
         if key in p.utilisation and p.utilisation[key].mean is not None
@@ -91,7 +92,7 @@ def parts(result: Result) -> Rows:
             if mean is None:
                 continue
             share = 100 * mean / total if total else None
-            figures = _scaled("mean_ms", _part(point, name), 1000)
+            figures = scaled("mean_ms", _part(point, name), 1000)
             rows.append({"load": point.load, "part": words.PARTS[name], "order": order, **figures, "share_pct": share})
     return rows
 
@@ -103,7 +104,7 @@ def _part(point: Point, name: str) -> Interval:
 def throughput(result: Result) -> Rows:
     """load, offered_rps, kind (answered / answered within the SLO), rate_rps with _lo and _hi."""
     return [
-        {"load": p.load, "offered_rps": p.offered_rps.mean, "kind": kind, **_scaled("rate_rps", interval, 1)}
+        {"load": p.load, "offered_rps": p.offered_rps.mean, "kind": kind, **scaled("rate_rps", interval, 1)}
         for p in result.points
         for kind, interval in (("answered", p.throughput_rps), ("answered within the SLO", p.goodput_rps))
         if p.offered_rps.mean is not None and interval.mean is not None

@@ -6,6 +6,7 @@ Enters: a `Result` or rows of `simcap.report.frames`. Leaves: Altair charts and 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
@@ -14,7 +15,20 @@ from sim.result import Result
 from simcap.report import frames, words
 
 HEIGHT = 300
+ENDS = {"lo": "95 % from", "hi": "to"}  # ends of an interval in a tooltip
 WIDE = 20.0  # a ratio of largest to smallest from which an axis is logarithmic
+
+
+@dataclass(frozen=True)
+class Figure:
+    """`alt`: what the figure shows, for those who do not see it. `rows`: the data that it draws."""
+
+    key: str
+    title: str
+    caption: str
+    alt: str
+    rows: frames.Rows
+    spec: dict[str, Any]
 
 
 def log_loads(result: Result) -> bool:
@@ -91,8 +105,7 @@ def lines(rows: frames.Rows, result: Result, value: str, series: str, y: alt.Y, 
         alt.Tooltip("load:Q", title=words.load_title(result.capacity.load_kind)),
         alt.Tooltip(f"{series}:N"),
         alt.Tooltip(f"{value}:Q", format=".4~g"),
-        alt.Tooltip(f"{value}_lo:Q", format=".4~g", title="95 % from"),
-        alt.Tooltip(f"{value}_hi:Q", format=".4~g", title="to"),
+        *(alt.Tooltip(f"{value}_{end}:Q", format=".4~g", title=title) for end, title in ENDS.items()),
     ]
     band = base.mark_area(style="band").encode(alt.Y(f"{value}_lo:Q"), alt.Y2(f"{value}_hi:Q"))
     return [band, base.mark_line().encode(y), base.mark_point(style="dot").encode(y, tooltip=tips)]

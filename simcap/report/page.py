@@ -19,7 +19,7 @@ from simcap.report import words
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from simcap.report.figures import Figure
+    from simcap.report.marks import Figure
     from simcap.rundir import Run
 
 MAX_BYTES = 3_000_000
@@ -30,7 +30,7 @@ def render(run: Run, versions: Mapping[str, str]) -> str:
     """The page; SimcapError should it grow beyond 3 MB."""
     import jinja2
 
-    from simcap.report import figures
+    from simcap.report import events, figures, frames
 
     result = run.result
     environment = jinja2.Environment(
@@ -55,6 +55,10 @@ def render(run: Run, versions: Mapping[str, str]) -> str:
         words=words,
         figures=drawn,
         detail_points=detail_points(result),
+        has_endless=any(p.latency_s[name].mean is None for p in result.points for name in frames.PERCENTILES),
+        has_events=events.has_events(result),
+        steps_down=events.steps_down(result),
+        roomy=events.roomy_point(result),
         doubts=doubts,
         input_groups=grouped_inputs(result.inputs),
         safe_url=safe_url,

@@ -27,6 +27,18 @@ PARTS = {
     "device_slowdown": "inference: slowed by others",
 }
 
+FAILURES = {
+    "refused": "refused by the router",
+    "queue_full": "queue full",
+    "timeout": "timed out",
+    "crash": "lost in a crash",
+    "no_replica": "no replica was up",
+    "out_of_memory": "out of memory",
+    "provider": "no provider could serve",
+    "unfinished": "still waiting at the end",
+}
+"""Words for the reasons of `Point.failures`, in the order in which figures stack them."""
+
 LOADS = {
     "rps": ("offered load", "requests/s"),
     "rate_scale": ("rate of the trace", "times its own rate"),
@@ -38,6 +50,21 @@ LOADS = {
 def resource(key: str) -> str:
     """Words for a key of `Point.utilisation` or a bottleneck, the same as in the capacity sentence."""
     return resource_in_words(key)
+
+
+def failure(reason: str) -> str:
+    """Words for why a request failed."""
+    return FAILURES.get(reason, reason.replace("_", " "))
+
+
+def step_reason(reason: str) -> str:
+    """Words for why a signal left a provider: `answered_without:failed` is `failed; answered without it`."""
+    kind, colon, cause = reason.partition(":")
+    return (
+        f"{cause}; answered without it".replace("_", " ")
+        if colon and kind == "answered_without"
+        else reason.replace("_", " ")
+    )
 
 
 def load_title(kind: str) -> str:

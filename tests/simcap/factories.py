@@ -13,6 +13,9 @@ CEILING = 42.0
 SLO_S = 0.8
 
 
+NOTHING = Interval(mean=None, lo=None, hi=None)
+
+
 def interval(mean: float, spread: float = 0.03, top: float = float("inf")) -> Interval:
     return Interval(mean=mean, lo=mean * (1 - spread), hi=min(mean * (1 + spread), top))
 
@@ -55,6 +58,7 @@ def point(load: float, kind: str = "rps", signals: tuple[str, ...] = ("intent", 
         compile_stall_s=None,
         vram_peak_bytes=None,
         bottleneck="lock:sequence",
+        headroom={name: 1 / used for name, used in sorted(utilisation.items(), key=lambda item: -item[1])},
         signals={name: _signal(mean * (0.7 + 0.1 * i), wait) for i, name in enumerate(signals)},
         classes={"short": _kind(15_000, mean * 0.7, attained), "document": _kind(5_000, mean * 1.9, attained * 0.98)},
         requests_measured=98_000,
@@ -109,6 +113,27 @@ def result(**changes: Any) -> Result:
         "notes": ("Spread around published medians is assumed lognormal.",),
     }
     return Result(**(fields | changes))
+
+
+def troubled() -> Result:
+    """As `result`, with failures, steps down, stalls and memory at every load: more of them the higher the load."""
+    points = []
+    for p in result().points:
+        changes: dict[str, Any] = {
+            "failures": {"timeout": interval(0.001 * p.load, top=1.0)},
+            "failed_fraction": interval(0.001 * p.load, top=1.0),
+            "fallback_fraction": interval(0.004 * p.load, top=1.0),
+            "compile_stall_s": interval(0.1 * p.load),
+            "vram_peak_bytes": 2.0e9 + 1e7 * p.load,
+            "watermark_events": 0.2 * p.load,
+            "steps_down": {"intent:migraphx:compile_pending": 0.002 * p.load},
+            "memory_timeline": ((0.0, 1.5e9), (0.5, 1.9e9), (2.0, 2.0e9 + 1e7 * p.load)),
+        }
+        if p.load > 20:
+            changes["failures"] |= {"out_of_memory": interval(0.0005 * p.load, top=1.0)}
+            changes["steps_down"] |= {"pii:rocm:answered_without:out_of_memory": 0.0001 * p.load}
+        points.append(p.model_copy(update=changes))
+    return result(points=tuple(points))
 
 
 INPUTS = (
