@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -52,6 +53,11 @@ def work(router_s: np.ndarray, services: list[np.ndarray], occupancy: float) -> 
     )
 
 
+def engine_for(requests: int) -> Literal["simpy", "compiled"]:
+    """The reference up to half a million requests, the compiled engine beyond: both tell the same, bit for bit."""
+    return "simpy" if requests <= 500_000 else "compiled"
+
+
 def open_runs(
     spec: NodeSpec, rate: float, draw: Draw, occupancy: float, *, n: int, replications: int, skip: int
 ) -> list[Records]:
@@ -60,7 +66,8 @@ def open_runs(
         streams = Streams(2026, r)
         times = np.cumsum(streams.generator("arrivals").exponential(size=n)) / rate
         service = draw(streams.generator("service"), n)
-        runs.append(simulate(spec, work(np.zeros(n), [service], occupancy), OpenLoop(times), streams))
+        brought = work(np.zeros(n), [service], occupancy)
+        runs.append(simulate(spec, brought, OpenLoop(times), streams, engine=engine_for(n * replications)))
     assert all(np.all(np.isfinite(run.answered)) for run in runs), "every request must be answered"
     assert skip < n
     return runs
@@ -129,10 +136,10 @@ def test_mg1_pollaczek_khinchine(law: str, rho: float) -> None:
 def test_mg1_processor_sharing_is_insensitive(law: str) -> None:
     """M/G/1 processor sharing through the device law: the mean sojourn is E[S] / (1 - rho) whatever the service law."""
     draw, mean, _ = LAWS.get(law, (lambda rng, k: rng.exponential(size=k), 1.0, 2.0))
-    rho, n = 0.7, 60_000
+    rho, n = 0.7, 30_000 if law == "exponential" else 60_000  # the shorter one runs on the reference engine
     runs = open_runs(node(sessions=100_000), rho / mean, draw, 1.0, n=n, replications=16, skip=n // 10)
     sojourn = [float(run.latency[n // 10 :].mean()) for run in runs]
-    assert_contains(mean / (1 - rho), sojourn, within=0.04)
+    assert_contains(mean / (1 - rho), sojourn, within=0.06 if law == "exponential" else 0.04)
 
 
 def test_processor_sharing_below_one_does_not_slow() -> None:
