@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,8 @@ def test_the_manifest_holds_the_digest_of_the_trace(tmp_path: Path) -> None:
     profile = str(tmp_path / "tiny.profile.json")
     for source, out in ((file, "one"), (tmp_path / "one" / "scenario.resolved.yaml", "two")):
         command = [
+            sys.executable,
+            "-m",
             "simcap",
             "run",
             str(source),
