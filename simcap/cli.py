@@ -23,6 +23,7 @@ INTERRUPTED = 5
 COMMANDS: dict[str, str] = {
     "run": "Replay a scenario: how much load keeps the promise, and what breaks first.",
     "capacity": "Find the highest load that keeps the SLO, or the least that a load needs.",
+    "compare": "Compare runs or scenarios: what changed, and is it more than chance.",
     "calibrate": "Measure models on this machine and write a profile.",
     "models": "List, build, inspect or verify models.",
     "runtimes": "Install, list or remove builds of ONNX Runtime.",
@@ -31,6 +32,7 @@ COMMANDS: dict[str, str] = {
     "profiles": "List, show, merge or describe profiles.",
     "export": "Write profiles, curves and hardware for fleet-sim.",
     "import": "Turn a fleet-sim file or a router configuration into a scenario.",
+    "study": "Bundle a run with its inputs, or run a bundle again and compare.",
 }
 """Command -> the line that `--help` shows. Module simcap.commands.<name> (`import_` for import) holds `app` (a group) or a function <name>."""
 

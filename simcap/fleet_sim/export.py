@@ -3,7 +3,8 @@
 Enters: a run directory or a profile, the price of one GPU-hour with its source. Leaves: `signal_profile.py` and `.json`
 (the objects), `manual_profile.json`, `gpu_profile.json` and `manual_profile.fit.json` (the nearest constants and their
 error), `register.py` (three lines); from a run also `capacity_curve.json` with `capacity_curve.notes.json` (intervals,
-price), `fleet.json`, `workload.json`. `export.json` says from what, with digests.
+price), `fleet.json`, `workload.json`, and `joint_plan.py` with `signal_latency.json` (router nodes and LLM GPUs together).
+`export.json` says from what, with digests.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from profiles import store
 from profiles.errors import InputError
 from scenarios.loader import read_trace
 from scenarios.schema import Scenario
-from simcap.fleet_sim import folder, lengths, manual, run_source, tables, whatif
+from simcap.fleet_sim import folder, latency, lengths, manual, run_source, tables, whatif
 from simcap.fleet_sim.signal_profile import SCHEMA as PROFILE_SCHEMA
 from simcap.fleet_sim.tables import Progress, Table
 
@@ -100,6 +101,8 @@ def _of_run(directory: Path, price: Price, progress: Progress | None) -> tuple[d
     files |= {
         "capacity_curve.json": folder.json_bytes(whatif.whatif(run.result, fleet_cost)),
         "capacity_curve.notes.json": folder.json_bytes({**notes, "cost_source": price.source}),
+        "signal_latency.json": folder.json_bytes(latency.document(run.result, run.scenario.replicas.count, node_cost)),
+        "joint_plan.py": _module("joint_plan.py"),
         "fleet.json": folder.json_bytes(_fleet(run.scenario, table, points)),
         "workload.json": folder.json_bytes({"cdf": [[t, f] for t, f in points], "prompt_share": lengths.PROMPT_SHARE}),
         "register.py": FROM_RUN.format(rate=_rate(run)).encode(),
