@@ -26,6 +26,7 @@
       });
       views.set(figure.key, shown);
       place.dataset.mode = now;
+      place.dataset.columns = legendColumns(place.clientWidth);
     } catch (error) {
       place.innerHTML = "";
       const said = document.createElement("p");
@@ -35,6 +36,17 @@
       console.error(error);
     }
   }
+
+  /* Vega follows the width of its place by itself, but not with the columns of a legend. */
+  const widths = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      const figure = figures.find((each) => `chart-${each.key}` === target.id);
+      if (target.dataset.columns && target.dataset.columns !== String(legendColumns(target.clientWidth))) {
+        document.getElementById(`controls-${figure.key}`).innerHTML = "";
+        draw(figure);
+      }
+    }
+  });
 
   async function drawAll() {
     for (const figure of figures) {
@@ -82,4 +94,5 @@
   });
   system.addEventListener("change", () => choice === "system" && drawAll());
   drawAll();
+  for (const figure of figures) widths.observe(document.getElementById(`chart-${figure.key}`));
 })();
