@@ -30,8 +30,8 @@ def balancer(
     name: str, replicas: Sequence[Inside], work: Work, rng: np.random.Generator
 ) -> Callable[[int], int | None]:
     """A function from request number to replica number, None when no replica is up."""
-    if len(replicas) == 1:
-        return lambda _: 0 if replicas[0].up else None
+    if len(replicas) == 1 or name == "round_robin":
+        return _round_robin(replicas)
     count, turn = len(replicas), 0
 
     def in_turn() -> list[int]:
@@ -53,7 +53,7 @@ def balancer(
             return least(lambda r: r.requests, [up[k] for k in drawn])
         if name == "affinity":
             return max(up, key=lambda k: _rendezvous(_length(work, i), k))
-        return up[0]
+        raise ValueError(f"no balancer {name!r}")
 
     def pick(i: int) -> int | None:
         nonlocal turn
@@ -63,6 +63,22 @@ def balancer(
         chosen = choose(i, up)
         turn = (chosen + 1) % count
         return chosen
+
+    return pick
+
+
+def _round_robin(replicas: Sequence[Inside]) -> Callable[[int], int | None]:
+    """The next in turn that is up, found without looking at all of them."""
+    count, turn = len(replicas), 0
+
+    def pick(_: int) -> int | None:
+        nonlocal turn
+        for step in range(count):
+            chosen = (turn + step) % count
+            if replicas[chosen].up:
+                turn = (chosen + 1) % count
+                return chosen
+        return None
 
     return pick
 

@@ -35,6 +35,11 @@ class Call(simpy.Event):
         self.argument = argument
         heappush(env._queue, (env._now + delay, NORMAL, next(env._eid), self))  # noqa: SLF001
 
+    def again(self, delay: float) -> None:
+        """The same call once more, `delay` seconds from now; each time it is scheduled counts."""
+        env = self.env
+        heappush(env._queue, (env._now + delay, NORMAL, next(env._eid), self))  # noqa: SLF001
+
 
 class Clock(simpy.Environment):
     """SimPy's environment with a shorter way from a due `Call` to its function. Any other event takes SimPy's way."""

@@ -1,0 +1,49 @@
+"""A plot for each table of `benchmarks/run.py`: PNG files in the given directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+
+def save_all(result: dict[str, Any], directory: Path) -> None:
+    speed = [{"against": "SimPy, a process a request", "engine": k, "times": v} for k, v in result["speed"].items()]
+    speed += [{"against": "Ciw, M/M/4", "engine": k, "times": v} for k, v in result["ciw"].items()]
+    bars = (
+        alt.Chart(pd.DataFrame(speed))
+        .mark_bar()
+        .encode(
+            x=alt.X("times:Q", scale=alt.Scale(type="log"), title="times faster"),
+            y=alt.Y("engine:N", title=None),
+            row=alt.Row("against:N", title=None),
+        )
+        .properties(width=420)
+    )
+    bars.save(directory / "speed.png", scale_factor=2)
+    grown = pd.DataFrame(result["growth"])
+    for what, rows in grown.groupby("what"):
+        slopes = rows.groupby("engine")["exponent"].first()
+        title = f"cost a request against {what}: " + ", ".join(f"{k} size^{b:.2f}" for k, b in slopes.items())
+        _lines(rows, "size", "relative", "engine", title).save(directory / f"growth_{what}.png", scale_factor=2)
+    swept = pd.DataFrame(result["sweeps"])
+    for what, rows in swept.groupby("what"):
+        if len(rows) > 1:
+            name = "".join(c if c.isalnum() else "_" for c in str(what))
+            chart = _lines(rows, "size", "value", "what", f"{what}: {rows['unit'].iloc[0]}")
+            chart.save(directory / f"sweep_{name}.png", scale_factor=2)
+
+
+def _lines(rows: pd.DataFrame, x: str, y: str, colour: str, title: str) -> alt.Chart:
+    return (
+        alt.Chart(rows)
+        .mark_line(point=True)
+        .encode(
+            x=alt.X(f"{x}:Q", scale=alt.Scale(type="log"), title=x),
+            y=alt.Y(f"{y}:Q", scale=alt.Scale(type="log"), title="relative to the smallest"),
+            color=alt.Color(f"{colour}:N", title=None),
+        )
+        .properties(width=420, height=240, title=title)
+    )
