@@ -187,7 +187,7 @@ def _progress() -> Iterator[Callable[[Progress], None]]:
 
 
 def _say(request: Request, finished: Finished) -> None:
-    from simcap.screen import print_table
+    from simcap.screen import print_table, print_wrapped
 
     if finished.resumed:
         typer.echo(f"went on from {finished.resumed} visits of an interrupted run")
@@ -199,7 +199,7 @@ def _say(request: Request, finished: Finished) -> None:
         for line in _beside(entry):
             typer.echo(line)
     if finished.drift is not None:
-        typer.echo(finished.drift.told())
+        print_wrapped(finished.drift.told())
     typer.echo(f"profile: {request.out}")
     if finished.failures:
         listed = "\n".join(finished.failures)

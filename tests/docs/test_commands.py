@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from simcap.cli import COMMANDS
 from tests.docs.pages import PAGES, ROOT, RUN, Block, blocks_of, name_of, not_run, prose_of
 
 TOOLS = r"(?:simcap|make|pip|python3?(?:\.\d+)?|git|cd|cat|cp|mkdir|sed)"
@@ -90,3 +91,9 @@ def test_the_reader_of_pages_sees_what_is_there() -> None:
 def test_pages_are_found() -> None:
     """The list of pages holds the README and the tutorial, so that an empty list cannot pass for a clean one."""
     assert {ROOT / "README.md", ROOT / "docs" / "tutorial" / "first-run.md"} <= set(PAGES)
+
+
+def test_the_reference_names_every_command() -> None:
+    """A command of the command line has its row in the table of docs/reference/commands.md."""
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text()
+    assert [name for name in COMMANDS if f"| `simcap {name}" not in page] == []
