@@ -47,6 +47,7 @@ def latency(result: Result) -> Figure:
 def attainment(result: Result) -> Figure:
     rows = frames.attainment(result)
     promised = 100 * result.slo.attainment
+    below = any((row["within_slo_pct_lo"] or row["within_slo_pct"]) < promised for row in rows)  # else no room under it
     y = alt.Y("within_slo_pct:Q", title="requests within the SLO (%)", scale=alt.Scale(zero=False, nice=True))
     base = alt.Chart(marks.data(rows)).encode(marks.loads(result))
     band = base.mark_area(style="band").encode(alt.Y("within_slo_pct_lo:Q"), alt.Y2("within_slo_pct_hi:Q"))
@@ -55,7 +56,7 @@ def attainment(result: Result) -> Figure:
     layers = [*marks.capacity_band(result), band, base.mark_line().encode(y), dots]
     layers += [
         marks.rule_at("y", promised, "slo"),
-        marks.slo_label(promised, f"promised {promised:g} %", dy=14),
+        marks.slo_label(promised, f"promised {promised:g} %", dy=14 if below else -6),
         marks.hover(result),
     ]
     return Figure(

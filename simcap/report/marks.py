@@ -127,4 +127,4 @@ def latency_axis(values: list[float]) -> alt.Y:
 
 
 def legend() -> alt.Legend:
-    return alt.Legend(title=None, orient="top", labelLimit=240)
+    return alt.Legend(title=None, orient="top", labelLimit=290)

@@ -42,8 +42,11 @@
     for (const { target } of entries) {
       const figure = figures.find((each) => `chart-${each.key}` === target.id);
       if (target.dataset.columns && target.dataset.columns !== String(legendColumns(target.clientWidth))) {
-        document.getElementById(`controls-${figure.key}`).innerHTML = "";
-        draw(figure);
+        target.dataset.columns = "";
+        setTimeout(() => {  // outside the observer's own turn, in which a change of size would be reported as a loop
+          document.getElementById(`controls-${figure.key}`).innerHTML = "";
+          draw(figure);
+        });
       }
     }
   });

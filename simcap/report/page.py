@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from simcap.rundir import Run
 
 MAX_BYTES = 3_000_000
+NANOSECOND = 1e-9  # what is shorter is rounding left over from sums, and is shown as 0
 GLOBALS = "window.vegaEmbed = vegaEmbed;"
 
 
@@ -41,7 +42,9 @@ def render(run: Run, versions: Mapping[str, str]) -> str:
         keep_trailing_newline=True,
     )
     environment.filters |= {
-        "ms": lambda seconds: words.number(None if seconds is None else seconds * 1000),
+        "ms": lambda seconds: words.number(
+            None if seconds is None else seconds * 1000 if abs(seconds) >= NANOSECOND else 0.0
+        ),
         "number": words.number,
         "percent": words.percent,
         "resource": words.resource,
