@@ -12,6 +12,7 @@ are chains through the records of those that wait (`after`), since a request or 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,9 +52,21 @@ INSIDE = _record("seconds", "requests")
 # Nothing in here makes an array, so none needs counting: without `_nrt` a run takes a third of the time. What happens at
 # every event is put into its caller, since handing over a `Node` costs more than most steps do; what is rare is called,
 # which spares the compiler a copy of it at each place.
-_OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "_nrt": False}
-rare = njit(**_OPTIONS)
-compiled = njit(**_OPTIONS, forceinline=True)
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+_njit: Any = njit  # its types know no `_nrt`
+
+
+def rare(function: Callable[..., Any], **more: bool) -> Callable[..., Any]:
+    """Compile, and keep the machine code on disk where Numba finds a place that can be written to."""
+    try:
+        kept: Callable[..., Any] = _njit(cache=True, **_OPTIONS, **more)(function)
+    except RuntimeError:
+        kept = _njit(**_OPTIONS, **more)(function)
+    return kept
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    return rare(function, forceinline=True)
 
 
 class Node(NamedTuple):

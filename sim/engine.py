@@ -33,7 +33,7 @@ EngineName = Literal["simpy", "compiled"]
 Asked = Literal["auto", "simpy", "compiled"]
 
 WORTH_COMPILING = 50_000
-"""Requests of a whole run from which `auto` takes the compiled engine. SimPy needs about 3 s of CPU for as many; starting
+"""Requests of a whole run from which `auto` takes the compiled engine. SimPy takes 1 to 2 s of CPU for as many; starting
 the compiled engine takes 0.4 s, and about 10 s once on a machine, when its code is compiled and kept on disk.
 docs/explanation/engines.md has the measurements."""
 

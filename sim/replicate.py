@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 from scipy.special import stdtrit  # scipy.stats would take a second to import
@@ -22,6 +23,7 @@ from sim.capacity import capacity_of, verdict_of
 from sim.engine import Asked
 from sim.executor import Dask, Executor, local
 from sim.inputs import inputs_of, notes_of
+from sim.journal import Journal
 from sim.metrics import HISTOGRAM_EDGES, Figures
 from sim.node import node_of
 from sim.result import TIME_PARTS, ClassResult, Interval, Point, Result, SignalResult, Slo
@@ -45,18 +47,23 @@ def run(
     engine: Asked = "auto",
     workers: int = 1,
     dask: str | None = None,
+    journal: Path | None = None,
 ) -> tuple[Result, list[tuple[float, int, Columns]]]:
     """Run every load point; `keep_records` also returns (load, replication, records) of each run.
 
-    `workers`: processes at most; 1 runs here. `dask`: address of a cluster's scheduler that does it instead. Neither
-    these nor the engine change a single figure.
+    `workers`: processes at most; 1 runs here. `dask`: address of a cluster's scheduler that does it instead. `journal`:
+    directory for what is finished, from which a stopped run goes on; it stays until the caller removes it. None of
+    these, nor the engine, changes a single figure.
     """
     trace = read_trace(scenario)  # once, for all load points
     # Bound before anything runs: a scenario that cannot be answered says so at once.
     entries = bind(scenario, profile, trace=trace)
     chosen = engine_for(scenario, profile, seed, engine, trace).engine
     sweep = Sweep(scenario, profile, seed, chosen, trace, keep_records)
-    outcomes = _outcomes(sweep, Dask(dask) if dask is not None else local(workers, sweep), progress)
+    executor: Executor = Dask(dask) if dask is not None else local(workers, sweep)
+    if journal is not None and not keep_records:  # requests are not kept: they would be most of what there is to write
+        executor = Journal(executor, journal)
+    outcomes = _outcomes(sweep, executor, progress)
     loads, replications = scenario.load.points, scenario.measurement.replications
     points = [point_of(scenario, load, [outcomes[load, r].figures for r in range(replications)]) for load in loads]
     kept = [

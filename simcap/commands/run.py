@@ -7,6 +7,7 @@ curve as a table or the result as JSON. Errors are raised for `simcap.cli` to pr
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from sim.engine import Choice
     from sim.result import Result
     from simcap.rundir import Run, Table
+
+INTERRUPTED = 5  # as in simcap.cli
 
 Progress = Callable[[int, int], None]
 
@@ -63,12 +66,14 @@ def run(
     target = out or rundir.default_target(wanted.name, known.name, command)
     rundir.check_target(target, rundir.identity(wanted.name, known.name, command))
     chosen = _engine_for(wanted, known, seed, engine)
-    how = {"engine": chosen.engine, "workers": workers or _cores(), "dask": dask}
-    with _progress(wanted.name, shown=not (quiet or as_json)) as progress:
+    journal = target.with_name(f".{target.name}.finished")
+    how = {"engine": chosen.engine, "workers": workers or _cores(), "dask": dask, "journal": journal}
+    with _stoppable(journal), _progress(wanted.name, shown=not (quiet or as_json)) as progress:
         result, records = _simulate(wanted, known, seed, progress, keep_records=requests_parquet, **how)
     files = (loader.locate(scenario), _profile_file(profile_name))
     done = rundir.Run(command, wanted, *files, result, records, engine=(chosen.engine, chosen.why))
     notes = rundir.write(done, target)
+    shutil.rmtree(journal, ignore_errors=True)
     _say(done, target, notes, as_json=as_json, quiet=quiet)
 
 
@@ -110,10 +115,24 @@ def _cores() -> int:
 def _simulate(
     scenario: Scenario, profile: Profile, seed: int, progress: Progress | None, *, keep_records: bool, **how: Any
 ) -> tuple[Result, Sequence[tuple[float, int, Table]]]:
-    """`how`: engine, workers and dask of `replicate.run`, which change no figure."""
+    """`how`: engine, workers, dask and journal of `replicate.run`, which change no figure."""
     from sim import replicate
 
     return replicate.run(scenario, profile, seed, progress=progress, keep_records=keep_records, **how)
+
+
+@contextmanager
+def _stoppable(journal: Path) -> Iterator[None]:
+    """Ctrl-C ends the command with what is finished kept, and says so."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        from sim.journal import kept
+
+        if not (parts := kept(journal)):
+            raise
+        typer.echo(f"interrupted: {parts} finished parts are kept; the same command goes on from them", err=True)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 @contextmanager
