@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,6 +25,7 @@ HIGHCONC = Path(str(loader.locate("highconc")))
 def module_of(folder: Path, name: str):
     spec = importlib.util.spec_from_file_location(f"exported_{name}", folder / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module
 
@@ -159,3 +161,21 @@ def test_roofline_of_our_gpus_is_the_hand_calculation_and_not_an_a100(fleet_sim,
             for gpu in (profile, a100)
         )
         assert ours < theirs
+
+
+def test_router_nodes_and_llm_instances_are_planned_on_real_profiles(fleet_sim, tmp_path) -> None:
+    """Our node and an MI300X of ours: the cheapest pair keeps 99 % within 200 ms and its price is that of both kinds."""
+    run_and_export(tmp_path, [150.0, 250.0], ["intent"])
+    hardware.export(["mi300x=2"], "test", tmp_path / "hw")
+    spec = module_of(tmp_path / "hw", "hardware_specs").specs()["mi300x"]
+    config = fleet_sim.ServingConfig(tp=8, max_slots=64)
+    llm = fleet_sim.ProfileBuilder().build(spec, fleet_sim.LLAMA_3_1_70B, config)
+    plans = module_of(tmp_path / "fs", "joint_plan").plan(
+        llm, llm_max_ctx=8192, rate_rps=500, slo_ms=200, attainment=0.99, requests=4000
+    )
+    assert {plan.router_nodes for plan in plans} == {2, 4}
+    best = plans[0]
+    assert best.share >= 0.99
+    assert best.cost_per_hr == pytest.approx(best.router_nodes * 2.59 + best.llm_instances * 16)
+    slots = best.llm_instances * llm.n_slots(8192)
+    assert slots >= 500 * llm.service_time(512, 128, 8192) * 0.95
