@@ -88,7 +88,7 @@ def _of_run(directory: Path, price: Price, progress: Progress | None) -> tuple[d
     run = run_source.read(directory)
     missing = whatif.why_not(run.result)
     if missing is not None:
-        raise InputError(f"{directory}: {missing}; run a scenario whose load is rps")
+        raise InputError(f"{directory}: {missing}; run a scenario whose load is rps or rate_scale")
     table = tables.of_run(run.scenario, run.profile, run.seed, progress)
     trace = read_trace(run.scenario)
     points = lengths.workload_points(run.scenario, trace)
@@ -118,7 +118,8 @@ def _of_run(directory: Path, price: Price, progress: Progress | None) -> tuple[d
 
 def _rate(run: run_source.RunSource) -> float:
     """A load to show: the highest that kept the SLO, else the lowest tried."""
-    return run.result.capacity.lo or run.result.points[0].load
+    kept = [point for point in run.result.points if point.load == run.result.capacity.lo]
+    return whatif.rate_of((kept or run.result.points)[0])
 
 
 def _gpus(scenario: Scenario) -> int:

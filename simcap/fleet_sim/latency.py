@@ -13,6 +13,7 @@ import numpy as np
 
 from sim.result import Point, Result
 from simcap.fleet_sim.joint_plan import SCHEMA
+from simcap.fleet_sim.whatif import rate_of
 
 
 def document(result: Result, replicas: int, node_cost_per_hr: float) -> dict[str, Any]:
@@ -24,7 +25,7 @@ def document(result: Result, replicas: int, node_cost_per_hr: float) -> dict[str
         "profile": result.profile,
         "profile_origins": result.profile_origins,
         "node_cost_per_hr": node_cost_per_hr,
-        "points": [{"node_rps": point.load / replicas, **_quantiles(point)} for point in usable],
+        "points": [{"node_rps": rate_of(point) / replicas, **_quantiles(point)} for point in usable],
     }
 
 

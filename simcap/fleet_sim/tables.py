@@ -18,6 +18,7 @@ from profiles.schema import Entry, Profile, origins
 from scenarios.arrivals import Closed, Load
 from scenarios.loader import bind, entries_of, read_trace
 from scenarios.schema import Scenario
+from scenarios.traces import TraceRows
 from scenarios.workload import Fixed, FromTrace
 from sim.engine import run_once
 from sim.metrics import figures
@@ -70,6 +71,8 @@ def of_run(scenario: Scenario, profile: Profile, seed: int, progress: Progress |
     trace = read_trace(scenario)
     bind(scenario, profile, trace=trace)
     ranges = _ranges(scenario, None if trace is None else trace.range_of_tokens)
+    if trace is not None:
+        scenario = _weighted(scenario, trace)
     knots = _knots(scenario, profile, ranges.values())
     busy, alone = [], []
     for k, tokens in enumerate(knots):
@@ -95,6 +98,16 @@ def of_run(scenario: Scenario, profile: Profile, seed: int, progress: Progress |
         busy_lo=tuple(m if i.lo is None else i.lo for i, m in zip(spread, means, strict=True)),
         busy_hi=tuple(m if i.hi is None else i.hi for i, m in zip(spread, means, strict=True)),
     )
+
+
+def _weighted(scenario: Scenario, trace: TraceRows) -> Scenario:
+    """Classes with the share that each has in the trace, where the trace says which request is of which."""
+    if trace.class_of is None:
+        return scenario
+    counts = np.bincount(trace.class_of, minlength=len(scenario.classes)) / len(trace)
+    pairs = zip(scenario.classes.items(), counts.tolist(), strict=True)
+    classes = {name: kind.model_copy(update={"weight": share}) for (name, kind), share in pairs if share > 0}
+    return scenario.model_copy(update={"classes": classes})
 
 
 def _clients(scenario: Scenario) -> int:

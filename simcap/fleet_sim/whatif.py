@@ -14,17 +14,27 @@ from sim.result import Interval, Point, Result
 from simcap.table import highest
 
 HOURS_A_YEAR = 8760.0
+RATES = ("rps", "rate_scale")
 NOTES_SCHEMA = "simcap.whatif-notes/1"
 
 
 def why_not(result: Result) -> str | None:
     """Why this result has no what-if form, or None when it has one."""
-    if result.capacity.load_kind != "rps":
+    if result.capacity.load_kind not in RATES:
         return (
-            f"fleet_sim/capacity_curve.json was not written: fleet-sim's curve is over request rates (rps), and this "
+            f"fleet_sim/capacity_curve.json was not written: fleet-sim's curve is over request rates, and this "
             f"scenario's load is {result.capacity.load_kind}"
         )
     return None
+
+
+def rate_of(point: Point) -> float:
+    """Requests a second at a load point: as asked for, or as the trace brought them."""
+    return float(point.load) if point.load_kind == "rps" else float(point.offered_rps.mean or 0.0)
+
+
+def _break_rate(result: Result) -> float | None:
+    return next((rate_of(point) for point in result.points if point.load == result.capacity.hi), None)
 
 
 def whatif(result: Result, cost_per_hour: float | None) -> dict[str, Any]:
@@ -33,7 +43,7 @@ def whatif(result: Result, cost_per_hour: float | None) -> dict[str, Any]:
     return {
         "points": [
             {
-                "lam": float(point.load),
+                "lam": rate_of(point),
                 "fleet_p99_ttft_ms": p99 * 1000,
                 "fleet_slo_compliance": compliance,
                 "fleet_mean_utilisation": utilisation,
@@ -41,7 +51,7 @@ def whatif(result: Result, cost_per_hour: float | None) -> dict[str, Any]:
             }
             for point, (p99, compliance, utilisation) in _complete(result)
         ],
-        "slo_break_lam": result.capacity.hi,
+        "slo_break_lam": _break_rate(result),
     }
 
 
@@ -57,6 +67,10 @@ def whatif_notes(result: Result, cost_per_hour: float | None) -> dict[str, Any]:
         "fleet_mean_utilisation is the busiest inference device's utilisation",
         broken,
     ]
+    if result.capacity.load_kind == "rate_scale":
+        notes.append(
+            "lam is the mean rate of the replayed trace; its arrivals are its own, while fleet-sim draws Poisson's"
+        )
     if cost_per_hour is None:
         notes.append("annual_cost_kusd: not given, 0 stands for unknown; pass --cost-per-hour USD")
     notes += [
@@ -73,7 +87,7 @@ def whatif_notes(result: Result, cost_per_hour: float | None) -> dict[str, Any]:
         "notes": notes,
         "points": [
             {
-                "lam": float(point.load),
+                "lam": rate_of(point),
                 "fleet_p99_ttft_ms": _scaled(point.latency_s["p99"], 1000),
                 "fleet_slo_compliance": _scaled(point.slo_attainment, 1),
                 "verdict": point.verdict,

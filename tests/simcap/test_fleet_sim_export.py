@@ -220,3 +220,23 @@ def test_foreign_files_are_not_replaced(exported, run, tmp_path) -> None:
     with pytest.raises(InputError, match="did not write"):
         export.export(str(run), tmp_path / "mine", export.Price(1.0, "test"))
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes.txt"]
+
+
+def test_trace_comes_through_import_run_and_export_with_its_counts_and_rate(tmp_path) -> None:
+    """fleet-sim's trace in, simcap run, export out: each prompt length with its share, the curve at the trace's own rates."""
+    scenario, profile = tiny.write(tmp_path)
+    rows = "\n".join(f"{k * 0.05:.2f},{(100, 200, 200)[k % 3]},7" for k in range(300))
+    (tmp_path / "log.csv").write_text(f"TIMESTAMP,ContextTokens,GeneratedTokens\n{rows}\n")
+    made, run = tmp_path / "made.yaml", tmp_path / "run"
+    names = ["--base", str(scenario), "--rate-scale", "1,2", "--out", str(made)]
+    assert call("import", "fleet-sim", str(tmp_path / "log.csv"), *names) == 0
+    given = ["--profile", str(profile), "--out", str(run), "--no-report", "--quiet"]
+    assert call("run", str(made), *given) == 0
+    assert call("export", "fleet-sim", str(run), "--out", str(tmp_path / "fs"), *PRICE) == 0
+    points = read(tmp_path / "fs", "workload.json")["cdf"]
+    assert points == [[124, 0.0], [125, pytest.approx(1 / 3)], [249, pytest.approx(1 / 3)], [250, 1.0]]
+    lam = [point["lam"] for point in read(tmp_path / "fs", "capacity_curve.json")["points"]]
+    assert lam == [pytest.approx(20.0), pytest.approx(40.0)]
+    assert any(
+        "mean rate of the replayed trace" in n for n in read(tmp_path / "fs", "capacity_curve.notes.json")["notes"]
+    )
