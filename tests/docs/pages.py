@@ -5,6 +5,7 @@ above a fence (blank lines between do not matter):
 
     <!-- not-run: reason -->   needs hardware, network or many minutes; the reason is required
     <!-- exit: 2 -->           the last command of the block ends with this code; without it every command ends with 0
+    <!-- exit: 0 or 4 -->      the same where the machine decides which
     <!-- exact -->             what the last command prints is what the block shows, to the letter
     <!-- file: name.yaml -->   the block is the content of this file, in the page's folder
 
