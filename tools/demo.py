@@ -33,8 +33,8 @@ STEPS = (
     ),
     Step(
         "2 of 3. Long documents on one MI300X. Nobody measured one here: service times are published or solved from\n"
-        "published figures. Half of the scenario's 20000 requests a replication, so the intervals are wider.",
-        ("run", "longctx", "--set", "measurement.requests=10000", "--out", "runs/demo/longctx"),
+        "published figures.",
+        ("run", "longctx", "--out", "runs/demo/longctx"),
     ),
     Step(
         "3 of 3. Short chat requests on this machine, with the service times measured in step 1.",
