@@ -11,16 +11,15 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from calibrate.artifacts import Artifact
+from calibrate.jobs import job_for
 from calibrate.journal import Journal
 from calibrate.launch import Launch
 from calibrate.plan import PlannedCell
 from calibrate.provider_options import CACHE_OPTION
 from calibrate.results import CompileRecord, Outcome, Visit
-from calibrate.runtimes import EXECUTION_PROVIDERS
 from profiles.schema import ProviderName
 
 PER_SHAPE: dict[ProviderName, bool] = {"openvino": False, "migraphx": True}
@@ -66,18 +65,9 @@ def measure_compiles(
 
 def _pair(cell: PlannedCell, artifact: Artifact, launch: Launch, limit_s: float, seed: int) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="simcap-cache-") as folder:
-        job: dict[str, Any] = {
-            "op": "compile",
-            "model": str(artifact.path),
-            "provider": EXECUTION_PROVIDERS[cell.provider],
-            "provider_options": {**dict(cell.options), CACHE_OPTION[cell.provider]: str(Path(folder))},
-            "threads": cell.threads,
-            "tokens": cell.tokens,
-            "batch": cell.batch,
-            "max_id": artifact.max_id,
-            "seed": seed,
-            "cache_dir": folder,
-        }
+        job = job_for("compile", cell, artifact, seed)
+        job["provider_options"] |= {CACHE_OPTION[cell.provider]: folder}
+        job["cache_dir"] = folder
         cold = launch(job, limit_s)
         if cold.status != "done" or cold.fell_back:
             return cold

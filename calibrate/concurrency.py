@@ -19,11 +19,11 @@ from typing import Any, Literal
 import numpy as np
 
 from calibrate.artifacts import Artifact
+from calibrate.jobs import job_for
 from calibrate.journal import Journal
 from calibrate.launch import Launch
 from calibrate.plan import PlannedCell
 from calibrate.results import ConcurrencyRecord, Visit
-from calibrate.runtimes import EXECUTION_PROVIDERS
 from profiles.schema import ConcurrencyPoint, Figure, ProviderName
 
 How = Literal["threads", "sessions"]
@@ -62,20 +62,8 @@ def plan(widths: Sequence[int]) -> list[tuple[How, int]]:
 
 
 def _job(cell: PlannedCell, artifact: Artifact, how: How, width: int, one_s: float, seed: int) -> dict[str, Any]:
-    return {
-        "op": "concurrency",
-        "model": str(artifact.path),
-        "provider": EXECUTION_PROVIDERS[cell.provider],
-        "provider_options": dict(cell.options),
-        "threads": cell.threads,
-        "tokens": cell.tokens,
-        "batch": cell.batch,
-        "max_id": artifact.max_id,
-        "seed": seed,
-        "kind": how,
-        "width": width,
-        "seconds": max(LEAST_SECONDS, INFERENCES * one_s),
-    }
+    own = {"kind": how, "width": width, "seconds": max(LEAST_SECONDS, INFERENCES * one_s)}
+    return {**job_for("concurrency", cell, artifact, seed), **own}
 
 
 def records_of(cell: PlannedCell, visits: Sequence[Visit]) -> list[ConcurrencyRecord]:

@@ -58,7 +58,7 @@ def _tried(call: Callable[..., Any], *arguments: Any) -> Any:
     """The call's answer; None where this device or version does not support it."""
     try:
         return call(*arguments)
-    except Exception:
+    except Exception:  # amdsmi's own errors, whose names differ by version; what cannot be read is left unknown
         return None
 
 

@@ -17,11 +17,11 @@ from typing import Any, Literal
 
 from calibrate.artifacts import Artifact
 from calibrate.fit import pooled
+from calibrate.jobs import job_for
 from calibrate.journal import Journal
 from calibrate.launch import Launch
 from calibrate.plan import SENTINEL_EVERY, PlannedCell, Step, block, sentinel_of, weight_of
 from calibrate.results import LatencyRecord, Visit
-from calibrate.runtimes import EXECUTION_PROVIDERS
 from calibrate.worker.stability import relative_width
 from profiles.schema import PROVIDER_DEVICE, ProviderName
 
@@ -161,15 +161,7 @@ class Runner:
         artifact, rules = self._artifacts[cell.model, cell.artifact], self._rules
         rule = {"enough": rules.enough, "at_least": rules.at_least, "target": rules.target}
         job: dict[str, Any] = {
-            "op": "cell",
-            "model": str(artifact.path),
-            "provider": EXECUTION_PROVIDERS[cell.provider],
-            "provider_options": dict(cell.options),
-            "threads": cell.threads,
-            "tokens": cell.tokens,
-            "batch": cell.batch,
-            "max_id": artifact.max_id,
-            "seed": self._seed,
+            **job_for("cell", cell, artifact, self._seed),
             "loads": rules.loads if thorough else 1,
             "memory": thorough and (PROVIDER_DEVICE[cell.provider] == "cpu" or self._memory_file is not None),
             "ownership": thorough and self._needs_proof(cell),

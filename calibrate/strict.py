@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from calibrate.artifacts import Artifact
+from calibrate.jobs import job_for
 from calibrate.launch import Launch
 from calibrate.ownership import verdict_of
 from calibrate.plan import PlannedCell
 from calibrate.results import Visit
-from calibrate.runtimes import EXECUTION_PROVIDERS
 from profiles.errors import FindingError, MeasurementError
 from profiles.schema import ProviderName
 
@@ -30,18 +30,7 @@ def insist(
     for entry in dict.fromkeys(c.entry for c in cells):
         cell = min((c for c in cells if c.entry == entry), key=lambda c: (c.tokens * c.batch, c.key))
         artifact = artifacts[cell.model, cell.artifact]
-        job = {
-            "op": "ownership",
-            "model": str(artifact.path),
-            "provider": EXECUTION_PROVIDERS[cell.provider],
-            "provider_options": dict(cell.options),
-            "threads": cell.threads,
-            "tokens": cell.tokens,
-            "batch": cell.batch,
-            "max_id": artifact.max_id,
-            "seed": seed,
-        }
-        outcome = launches[cell.provider](job, limit_s)
+        outcome = launches[cell.provider](job_for("ownership", cell, artifact, seed), limit_s)
         verdict = verdict_of(cell, [Visit(cell=cell.key, role="cell", started="", outcome=outcome)])
         if verdict is None:
             raise MeasurementError(f"--strict: {cell.label}: {outcome.status.replace('_', ' ')}: {outcome.reason}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import json
+from abc import ABC, abstractmethod
 from typing import Any
 
 from profiles.errors import InputError, nearest
@@ -18,19 +19,19 @@ from scenarios.trace_fields import BadLineError
 FORMATS = (("TIMESTAMP", "ContextTokens"), ("timestamp", "num_prefill_tokens"), ("timestamp", "prompt_tokens"))
 
 
-class Lines:
+class Lines(ABC):
     """Lines of one container format as [timestamp, tokens, class], with None for what is not wanted."""
 
     def __init__(self, trace: Trace, tokens: bool) -> None:
         self._trace, self._tokens = trace, tokens
 
+    @abstractmethod
     def one(self, number: int, text: str) -> list[Any] | None:
         """The fields of one line, None for a header; BadLineError if it is broken."""
-        raise NotImplementedError
 
+    @abstractmethod
     def many(self, texts: list[str]) -> list[list[Any] | None] | None:
         """The fields of many lines, by column; None if any of them needs a closer look."""
-        raise NotImplementedError
 
 
 class CsvLines(Lines):

@@ -1,7 +1,9 @@
 """In front of the replicas: where requests arrive, fail, are sent again, and get their answers; and the faults.
 
-arrive -> balancer -> a replica's pipeline -> answered
-|  refused, timed out, crashed … -> retry after a pause, or answered as failed
+    arrive -> balancer -> a replica's pipeline -> answered
+                |  refused, timed out, crashed … -> retry after a pause, or answered as failed
+
+What happens inside a replica is told in `sim.pipeline`.
 """
 
 from __future__ import annotations
@@ -38,9 +40,8 @@ class Front:
         self._lives: dict[int, Life] = {}  # of the present generation of each replica
         self._inside = [Inside(up=k not in absent) for k in range(count)]
         self._requests: list[set[int]] | None = [set() for _ in range(count)] if node.replicas.faults else None
-        self._within = bytearray(
-            tracks.requests
-        )  # 1 while the request is in a replica, 0 while it pauses before a retry
+        # 1 while the request is in a replica, 0 while it pauses before a retry
+        self._within = bytearray(tracks.requests)
         self._drained: dict[int, Callable[[], None]] = {}
         self._pipelines = [self._pipeline(k, warm=not node.replicas.cold_start) for k in range(count)]
         self._pick = balancer(node.replicas.balancer, self._inside, work, streams.generator("balancer"))

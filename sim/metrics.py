@@ -84,6 +84,7 @@ def figures(
     ok: Mask = ~records.failed & (latency <= slo_s)
     queued = parts["router_queue"] + parts["lock"] + parts["session_queue"]
 
+    counted = np.where(records.failed, np.inf, latency)[kept]
     length = window[1] - window[0]
     in_window: Mask = (records.answered >= window[0]) & (records.answered <= window[1])
     arrivals = float(kept.sum() - 1) if not bursts else float(kept.sum())
@@ -93,13 +94,13 @@ def figures(
         "arrival_rps": _ratio(arrivals, length),
         "backlog_share": _ratio(float((kept & (records.answered > window[1])).sum()), float(kept.sum())),
         "slo_attainment": float(ok[kept].mean()),
-        "slo_percentile_s": float(_percentiles(np.where(records.failed, np.inf, latency)[kept], [100 * attainment])[0]),
+        "slo_percentile_s": float(_percentiles(counted, [100 * attainment])[0]),
         "queue_wait_p99_s": float(np.percentile(q, 99)) if (q := queued[kept & ~records.failed]).size else float("nan"),
         "failed_fraction": float(records.failed[kept].mean()),
     }
     answered: Mask = kept & ~records.failed
     signals, signal_requests = _by_signal(records, answered)
-    counted, class_of = np.where(records.failed, np.inf, latency)[kept], records.work.class_of[kept]
+    class_of = records.work.class_of[kept]
     return Figures(
         scalars=scalars | event_scalars(records),
         latency_s=_latency(counted),
@@ -132,7 +133,6 @@ def event_scalars(records: Records) -> dict[str, float]:
         "fallback_fraction": _ratio(float((ran & (records.variant != first)).sum()), float(ran.sum())),
         "vram_peak_bytes": peak,
         "watermark_events": float(len(records.events.watermarks)),
-        "retries": float(records.retries.mean()),
     }
 
 

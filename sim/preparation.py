@@ -3,7 +3,8 @@
     session -> loaded? -> program for this shape? -> memory? -> on the device,  or step down to the next provider
 
 Enters: a ticket that holds session k of variant v. Leaves: `start(ticket)`, `step_down(ticket, reason)` or, where the
-scenario says that memory that is not there fails the signal, `give_up(ticket, reason)`, now or later; what it waited for is added to the job's stalls. One `Preparation` serves one variant on one replica.
+scenario says that memory that is not there fails the signal, `give_up(ticket, reason)`, now or later; what it waited for
+is added to the job's stalls. One `Preparation` serves one variant on one replica.
 """
 
 from __future__ import annotations
@@ -155,7 +156,7 @@ class Preparation:
             self._pad(ticket, larger)
         elif cache.spec.cold_shape == "fall_back" and cache.need(shape) != "load":
             if cache.need(shape) == "compile":
-                self._compile_beside(session, ticket, shape)
+                self._compile(self._request(ticket), session, shape)
             self._step_down(ticket, "compile_pending")
         else:
             self._get_program(ticket, session, shape)
@@ -170,12 +171,6 @@ class Preparation:
             self._stall("compile", ticket, began)
             self._activate(ticket)
 
-        def compiled(_: int) -> None:
-            waiting = cache.end(shape)
-            have()
-            for then in waiting:
-                then()
-
         need = cache.need(shape)
         if need == "wait":
             cache.wait_for(shape, have)
@@ -183,27 +178,25 @@ class Preparation:
             assert self._work.cached_load_s is not None  # noqa: S101 - drawn whenever a variant compiles
             Call(self._env, float(self._work.cached_load_s[i, self._v]), have, 0)
         else:
-            cache.begin(shape)
-            Call(self._env, self._note_compile(i, shape), compiled, 0)
+            self._compile(i, session, shape, have)
 
-    def _compile_beside(self, session: int, ticket: int, shape: int) -> None:
-        """Compile while the request goes on elsewhere; the session that asked has the program afterwards."""
-        cache = self._cache
+    def _compile(self, i: int, session: int, shape: int, then: Callable[[], None] | None = None) -> None:
+        """Compile for this session; `then`, if the request waits for it, goes before the others who waited for the shape."""
+        cache, compile_s = self._cache, self._work.compile_s
         assert cache is not None  # noqa: S101 - only called with one
+        assert compile_s is not None  # noqa: S101 - drawn whenever a variant compiles
+        seconds = float(compile_s[i, self._v])
+        self._tracks.compiles.append((self._env.now, self._replica, self._v, shape, seconds))
         cache.begin(shape)
 
         def compiled(_: int) -> None:
+            waiting = cache.end(shape)
             cache.have(session, shape)
-            for then in cache.end(shape):
-                then()
+            for go_on in (then, *waiting):
+                if go_on is not None:
+                    go_on()
 
-        Call(self._env, self._note_compile(self._request(ticket), shape), compiled, 0)
-
-    def _note_compile(self, i: int, shape: int) -> float:
-        assert self._work.compile_s is not None  # noqa: S101 - drawn whenever a variant compiles
-        seconds = float(self._work.compile_s[i, self._v])
-        self._tracks.compiles.append((self._env.now, self._replica, self._v, shape, seconds))
-        return seconds
+        Call(self._env, seconds, compiled, 0)
 
     def _pad(self, ticket: int, larger: int) -> None:
         """Run on the larger shape's program: its service time is that of a request of the larger length."""

@@ -42,6 +42,7 @@ def run(
     profile: Profile,
     seed: int,
     *,
+    trace: TraceRows | None = None,
     progress: Progress | None = None,
     keep_records: bool = False,
     engine: Asked = "auto",
@@ -51,11 +52,12 @@ def run(
 ) -> tuple[Result, list[tuple[float, int, Columns]]]:
     """Run every load point; `keep_records` also returns (load, replication, records) of each run.
 
+    `trace`: rows of `loader.read_trace`, if the caller has read them; else a scenario with a trace reads them here.
     `workers`: processes at most; 1 runs here. `dask`: address of a cluster's scheduler that does it instead. `journal`:
     directory for what is finished, from which a stopped run goes on; it stays until the caller removes it. None of
     these, nor the engine, changes a single figure.
     """
-    trace = read_trace(scenario)  # once, for all load points
+    trace = trace if trace is not None else read_trace(scenario)  # once, for all load points
     # Bound before anything runs: a scenario that cannot be answered says so at once.
     entries = bind(scenario, profile, trace=trace)
     chosen = engine_for(scenario, profile, seed, engine, trace).engine

@@ -81,9 +81,8 @@ class Tracks:
         self.share = [0.0] * jobs  # occupancy used; 0 for those that ride along in another's batch
         self.device = [-1] * jobs
         self.lost: list[Lost] = []
-        self.holds: list[
-            tuple[int, float, float]
-        ] = []  # variant, start, end: a session held by who is not on the device
+        # variant, start, end: a session held by who is not on the device
+        self.holds: list[tuple[int, float, float]] = []
         self.ghosts: dict[int, Lost] = {}  # ticket of a dead attempt that still runs -> what it holds, its end unknown
         self.padded_to: dict[int, int] = {}  # job -> tokens of the larger program that it ran on
         self.stalls: dict[tuple[str, int], float] = {}  # (kind, job) -> seconds

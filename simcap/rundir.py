@@ -14,10 +14,7 @@ import json
 import os
 import platform
 import shlex
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +24,7 @@ from profiles.errors import InputError
 from scenarios.arrivals import Trace
 from scenarios.schema import Scenario
 from sim.result import Result
+from simcap.staging import staged
 
 MANIFEST_SCHEMA = "simcap.manifest/1"
 PACKAGES = ("vllm-sr-simcap", "altair", "numpy", "pyarrow", "pydantic", "scipy", "simpy", "vl-convert-python")
@@ -131,43 +129,10 @@ def write(run: Run, target: Path) -> list[str]:
     """Write the run directory; returns notes about files that this run does not have."""
     same = identity(run.scenario.name, run.result.profile, run.command)
     check_target(target, same)
-    with _staged(target, lambda: check_target(target, same)) as directory:
+    with staged(target, lambda: check_target(target, same)) as directory:
         notes = _fill(run, directory)
         _put_json(directory / "manifest.json", _manifest(run, same, directory, notes))
     return notes
-
-
-@contextmanager
-def _staged(target: Path, still_free: Callable[[], None]) -> Iterator[Path]:
-    made = [parent for parent in target.absolute().parents if not parent.exists()]
-    target.parent.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
-    try:
-        staging.chmod(0o755)
-        yield staging
-        still_free()
-        _swap(staging, target)
-    except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
-        for parent in made:
-            if parent.is_dir() and not any(parent.iterdir()):
-                parent.rmdir()
-        raise
-
-
-def _swap(staging: Path, target: Path) -> None:
-    """Put `staging` where `target` is; should that fail, `target` is back where it was."""
-    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".old", dir=target.parent))
-    try:
-        if target.exists():
-            target.replace(old)
-        staging.replace(target)
-    except BaseException:
-        if not target.exists() and any(old.iterdir()):
-            old.replace(target)
-        raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def _fill(run: Run, directory: Path) -> list[str]:

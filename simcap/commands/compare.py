@@ -7,8 +7,6 @@ a table for each later one against the first, or `simcap.comparison/1` with `--j
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -134,16 +132,9 @@ def _text(comparison: Comparison) -> str:
 
 def _write(comparison: Comparison, out: Path) -> None:
     """compare.json, whole or not at all."""
-    out.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{FILE}.", dir=out)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(_text(comparison))
-        Path(name).chmod(0o644)
-        Path(name).replace(out / FILE)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    from profiles.store import write_whole
+
+    write_whole(out / FILE, _text(comparison).encode())
 
 
 def _say(comparison: Comparison, out: Path | None, *, as_json: bool) -> None:

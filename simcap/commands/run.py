@@ -21,6 +21,7 @@ from profiles.errors import InputError
 if TYPE_CHECKING:
     from profiles.schema import Profile
     from scenarios.schema import Scenario
+    from scenarios.traces import TraceRows
     from sim.engine import Choice
     from sim.result import Result
     from simcap.rundir import Run, Table
@@ -61,13 +62,14 @@ def run(
     wanted = loader.load(scenario, given)
     known, profile_name = _profile_for(wanted, profile)
     wanted = wanted.model_copy(update={"profile": profile_name})
-    loader.bind(wanted, known)
+    trace = loader.read_trace(wanted)  # once: it can have millions of rows
+    loader.bind(wanted, known, trace=trace)
     command = rundir.Command(scenario, profile_name, seed, given, _cost(cost_per_hour), requests_parquet, not no_report)
     target = out or rundir.default_target(wanted.name, known.name, command)
     rundir.check_target(target, rundir.identity(wanted.name, known.name, command))
-    chosen = _engine_for(wanted, known, seed, engine)
+    chosen = _engine_for(wanted, known, seed, engine, trace)
     journal = target.with_name(f".{target.name}.finished")
-    how = {"engine": chosen.engine, "workers": workers or _cores(), "dask": dask, "journal": journal}
+    how = {"trace": trace, "engine": chosen.engine, "workers": workers or _cores(), "dask": dask, "journal": journal}
     with _stoppable(journal), _progress(wanted.name, shown=not (quiet or as_json)) as progress:
         result, records = _simulate(wanted, known, seed, progress, keep_records=requests_parquet, **how)
     files = (loader.locate(scenario), _profile_file(profile_name))
@@ -101,10 +103,10 @@ def _cost(cost_per_hour: float | None) -> float | None:
     return cost_per_hour
 
 
-def _engine_for(scenario: Scenario, profile: Profile, seed: int, asked: Engine) -> Choice:
+def _engine_for(scenario: Scenario, profile: Profile, seed: int, asked: Engine, trace: TraceRows | None) -> Choice:
     from sim import replicate
 
-    return replicate.engine_for(scenario, profile, seed, asked.value)
+    return replicate.engine_for(scenario, profile, seed, asked.value, trace)
 
 
 def _cores() -> int:
@@ -115,7 +117,7 @@ def _cores() -> int:
 def _simulate(
     scenario: Scenario, profile: Profile, seed: int, progress: Progress | None, *, keep_records: bool, **how: Any
 ) -> tuple[Result, Sequence[tuple[float, int, Table]]]:
-    """`how`: engine, workers, dask and journal of `replicate.run`, which change no figure."""
+    """`how`: trace, engine, workers, dask and journal of `replicate.run`, which change no figure."""
     from sim import replicate
 
     return replicate.run(scenario, profile, seed, progress=progress, keep_records=keep_records, **how)

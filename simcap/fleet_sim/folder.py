@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from profiles.errors import InputError
+from simcap.staging import staged
 
 
 def digest(content: bytes) -> str:
@@ -51,19 +50,14 @@ def check(target: Path, manifest_name: str, schema: str) -> None:
 
 def write(target: Path, files: Mapping[str, bytes], manifest: Mapping[str, Any], manifest_name: str) -> None:
     """Write `files` and the manifest (its `schema` names the kind of directory)."""
-    check(target, manifest_name, str(manifest["schema"]))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
-    try:
-        staging.chmod(0o755)
+
+    def still_free() -> None:
+        check(target, manifest_name, str(manifest["schema"]))
+
+    still_free()
+    with staged(target, still_free) as staging:
         for name, content in files.items():
             (staging / name).parent.mkdir(parents=True, exist_ok=True)
             (staging / name).write_bytes(content)
         digests = {name: digest(content) for name, content in sorted(files.items())}
         (staging / manifest_name).write_bytes(json_bytes({**manifest, "files": digests}))
-        if target.exists():
-            shutil.rmtree(target)
-        staging.replace(target)
-    except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
-        raise
