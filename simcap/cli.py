@@ -24,6 +24,7 @@ COMMANDS: dict[str, str] = {
     "run": "Replay a scenario: how much load keeps the promise, and what breaks first.",
     "capacity": "Find the highest load that keeps the SLO, or the least that a load needs.",
     "compare": "Compare runs or scenarios: what changed, and is it more than chance.",
+    "validate": "Check predictions against theory, published figures or measurements.",
     "calibrate": "Measure models on this machine and write a profile.",
     "models": "List, build, inspect or verify models.",
     "runtimes": "Install, list or remove builds of ONNX Runtime.",

@@ -15,9 +15,15 @@ from profiles.schema import Profile
 from profiles.store import write_whole
 from scenarios.schema import Scenario
 from sim.result import Result
+from simcap.validate.record import Validation
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference" / "schema"
-FORMATS: dict[str, type[BaseModel]] = {"profile": Profile, "scenario": Scenario, "result": Result}
+FORMATS: dict[str, type[BaseModel]] = {
+    "profile": Profile,
+    "scenario": Scenario,
+    "result": Result,
+    "validation": Validation,
+}
 
 
 def main() -> None:
