@@ -17,8 +17,8 @@ from calibrate.model_zoo.architecture import spec_of
 from calibrate.model_zoo.cache import ensure
 from calibrate.results import TensorRecord
 from calibrate.runtimes import EXECUTION_PROVIDERS
+from profiles.entry import Task
 from profiles.errors import InputError, MeasurementError, nearest
-from profiles.schema import Task
 
 OWN_MAX_ID = 1000
 """Token ids for models of users are drawn below this: every vocabulary in use is larger, and time does not depend on them."""

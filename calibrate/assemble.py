@@ -18,7 +18,8 @@ from calibrate.provider_options import Known
 from calibrate.results import RuntimeRecord, Visit
 from calibrate.run import Rules
 from calibrate.stability import Drift
-from profiles.schema import Device, Host, Profile, ProviderName
+from profiles.entry import ProviderName
+from profiles.schema import Device, Host, Profile
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from calibrate.machine import available_cores
 from calibrate.model_zoo.architecture import spec_of
 from calibrate.runtimes import EXECUTION_PROVIDERS
+from profiles.entry import ProviderName
 from profiles.errors import InputError, nearest
-from profiles.schema import ProviderName
 
 if TYPE_CHECKING:
     from calibrate.request import Request

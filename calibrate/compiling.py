@@ -20,7 +20,7 @@ from calibrate.launch import Launch
 from calibrate.plan import PlannedCell
 from calibrate.provider_options import CACHE_OPTION
 from calibrate.results import CompileRecord, Outcome, Visit
-from profiles.schema import ProviderName
+from profiles.entry import ProviderName
 
 PER_SHAPE: dict[ProviderName, bool] = {"openvino": False, "migraphx": True}
 """Whether an unseen shape compiles again (MIGraphX) or the session is compiled once when it is made (OpenVINO)."""

@@ -24,7 +24,8 @@ from calibrate.journal import Journal
 from calibrate.launch import Launch
 from calibrate.plan import PlannedCell
 from calibrate.results import ConcurrencyRecord, Visit
-from profiles.schema import ConcurrencyPoint, Figure, ProviderName
+from profiles.entry import ConcurrencyPoint, ProviderName
+from profiles.quantity import Figure
 
 How = Literal["threads", "sessions"]
 LEAST_SECONDS = 1.0

@@ -18,8 +18,8 @@ from calibrate.gpus import Search
 from calibrate.launch import Launch
 from calibrate.results import RuntimeRecord
 from calibrate.runtimes import probe
+from profiles.entry import ProviderName
 from profiles.errors import MeasurementError, UnavailableError
-from profiles.schema import ProviderName
 
 State = Literal["loads", "does not load", "absent"]
 

@@ -25,8 +25,8 @@ from calibrate.launch import Launch
 from calibrate.plan import PlannedCell
 from calibrate.results import AccuracyRecord, Outcome, Visit
 from calibrate.runtimes import EXECUTION_PROVIDERS
+from profiles.entry import ProviderName, Task
 from profiles.errors import InputError, nearest
-from profiles.schema import ProviderName, Task
 
 INPUTS = 16
 GATES: dict[str, float] = {"embedding-cosine": 0.83}

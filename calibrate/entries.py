@@ -20,21 +20,21 @@ from calibrate.ownership import ownership_of, verdict_of
 from calibrate.plan import PlannedCell
 from calibrate.results import AccuracyRecord, CompileRecord, FirstRunRecord, LoadedRecord, MemoryRecord, Visit
 from calibrate.run import CadenceName, Rules
-from profiles.schema import (
+from profiles.entry import (
     PROVIDER_DEVICE,
     Accuracy,
     Cell,
     Compile,
     CompileCell,
     Entry,
-    Figure,
     Memory,
     MemoryCell,
     OccupancyPoint,
     Provider,
     Surface,
 )
-from profiles.schema import Law as LawModel
+from profiles.quantity import Figure
+from profiles.quantity import Law as LawModel
 
 RecordT = TypeVar("RecordT")
 

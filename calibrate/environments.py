@@ -19,8 +19,8 @@ from pathlib import Path
 
 from calibrate.launch import Launch, WorkerLauncher
 from calibrate.runtimes import EXECUTION_PROVIDERS, probe
+from profiles.entry import ProviderName
 from profiles.errors import InputError, UnavailableError, nearest
-from profiles.schema import ProviderName
 
 NUMPY = "numpy==2.4.6"
 REQUIREMENTS: dict[ProviderName, tuple[str, ...]] = {

@@ -16,7 +16,8 @@ import numpy as np
 from calibrate.results import LatencyRecord, Visit
 from calibrate.worker.stability import median_interval, relative_width
 from profiles.distribution import LEVELS, from_samples
-from profiles.schema import Figure, MemoryFit
+from profiles.entry import MemoryFit
+from profiles.quantity import Figure
 
 
 def pooled(visits: Iterable[Visit], cell: str, cadence: str) -> list[float]:

@@ -17,7 +17,8 @@ from types import ModuleType
 from calibrate.machine import ROOT, Machine
 from profiles.errors import InputError, UnavailableError, nearest
 from profiles.hardware import Hardware, catalog
-from profiles.schema import Device, Figure
+from profiles.quantity import Figure
+from profiles.schema import Device
 
 MEMORY_TOLERANCE = 0.1
 """Catalogs say 192 GB for what the driver reports as 206 or 192 thousand million bytes."""

@@ -17,21 +17,20 @@ from calibrate.compiling import PROOFS
 from calibrate.fit import memory_fit
 from calibrate.pooling import agreed, joined, pool_figures, pool_laws
 from profiles import store
-from profiles.errors import InputError
-from profiles.schema import (
+from profiles.entry import (
     Accuracy,
     Cell,
     Compile,
     ConcurrencyPoint,
     Entry,
     FellBackCell,
-    Host,
     Memory,
     MemoryCell,
     Ownership,
-    Profile,
     Surface,
 )
+from profiles.errors import InputError
+from profiles.schema import Host, Profile
 
 T = TypeVar("T")
 Shape = tuple[int, int]

@@ -14,7 +14,7 @@ from typing import Literal
 from calibrate.plan import PlannedCell
 from calibrate.results import FellBackRecord, OwnershipRecord, Visit
 from calibrate.runtimes import EXECUTION_PROVIDERS
-from profiles.schema import FellBackCell, Ownership
+from profiles.entry import FellBackCell, Ownership
 
 Word = Literal["owned", "partial", "fell_back"]
 ORDER: tuple[Word, ...] = ("owned", "partial", "fell_back")

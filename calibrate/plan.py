@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from calibrate.artifacts import Artifact
-from profiles.schema import ProviderName
+from profiles.entry import ProviderName
 
 SENTINEL_EVERY = 5
 """Cells between two looks at the sentinel."""

@@ -17,7 +17,7 @@ from statistics import fmean, stdev
 from typing import TypeVar
 
 from profiles.errors import InputError
-from profiles.schema import Figure, Law
+from profiles.quantity import Figure, Law
 
 LawT = TypeVar("LawT", bound=Law)
 FigureT = TypeVar("FigureT", bound=Figure)

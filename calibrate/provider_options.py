@@ -15,8 +15,8 @@ from pathlib import Path
 from calibrate.launch import Launch
 from calibrate.results import OptionRecord
 from calibrate.runtimes import EXECUTION_PROVIDERS
+from profiles.entry import ProviderName
 from profiles.errors import InputError, MeasurementError, nearest
-from profiles.schema import ProviderName
 
 BASE: dict[ProviderName, dict[str, str]] = {"openvino": {"device_type": "CPU"}}
 """Given in every session. OpenVINO without a device type takes whichever device it likes."""

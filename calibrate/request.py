@@ -35,8 +35,9 @@ from calibrate.runtimes import probe
 from calibrate.stability import Drift, drift_of
 from calibrate.strict import insist
 from profiles import store
+from profiles.entry import ProviderName
 from profiles.errors import FindingError, MeasurementError
-from profiles.schema import Profile, ProviderName
+from profiles.schema import Profile
 
 Launcher = Callable[[Path | None], Launch]
 """From an interpreter (None: our own) to what starts workers in it."""

@@ -23,7 +23,7 @@ from calibrate.launch import Launch
 from calibrate.plan import SENTINEL_EVERY, PlannedCell, Step, block, sentinel_of, weight_of
 from calibrate.results import LatencyRecord, Visit
 from calibrate.worker.stability import relative_width
-from profiles.schema import PROVIDER_DEVICE, ProviderName
+from profiles.entry import PROVIDER_DEVICE, ProviderName
 
 CadenceName = Literal["tight", "paced"]
 OVERHEAD_GUESS_S = 1.5  # before the first visit has told

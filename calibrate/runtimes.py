@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from calibrate.launch import Launch
 from calibrate.results import RuntimeRecord
+from profiles.entry import ProviderName
 from profiles.errors import MeasurementError, UnavailableError
-from profiles.schema import ProviderName
 
 EXECUTION_PROVIDERS: dict[ProviderName, str] = {
     "cpu": "CPUExecutionProvider",

@@ -14,8 +14,8 @@ from calibrate.launch import Launch
 from calibrate.ownership import verdict_of
 from calibrate.plan import PlannedCell
 from calibrate.results import Visit
+from profiles.entry import ProviderName
 from profiles.errors import FindingError, MeasurementError
-from profiles.schema import ProviderName
 
 
 def insist(

@@ -15,7 +15,8 @@ from pydantic import Field, model_validator
 
 from profiles.document import Strict, load_json, nearest
 from profiles.errors import InputError
-from profiles.schema import Figure, Source
+from profiles.quantity import Figure
+from profiles.schema import Source
 
 Count = Annotated[int, Field(ge=1)]
 

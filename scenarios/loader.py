@@ -10,8 +10,9 @@ from importlib import resources
 from pathlib import Path
 
 from profiles.document import exists, line_in, load_yaml, nearest
+from profiles.entry import Entry
 from profiles.errors import InputError
-from profiles.schema import Entry, Profile
+from profiles.schema import Profile
 from scenarios import traces
 from scenarios.arrivals import Trace
 from scenarios.node import Choice, Signal

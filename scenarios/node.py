@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from profiles.document import Strict
-from profiles.schema import PROVIDER_DEVICE, ProviderName
+from profiles.entry import PROVIDER_DEVICE, ProviderName
 from scenarios.workload import Tokens
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]

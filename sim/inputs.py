@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from profiles.schema import Cell, Entry, Figure, Law, OccupancyPoint, Profile
+from profiles.entry import Cell, Entry, OccupancyPoint
+from profiles.quantity import Figure, Law
+from profiles.schema import Profile
 from scenarios.loader import Bound
 from scenarios.node import Choice, RouterCpu
 from scenarios.schema import Scenario

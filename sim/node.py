@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from profiles.distribution import QuantileLaw
+from profiles.entry import Entry
 from profiles.errors import InputError
-from profiles.schema import Entry, Profile
+from profiles.schema import Profile
 from scenarios.loader import entries_of
 from scenarios.node import PARTITION_DEVICES, Bytes, Choice, Fault, Memory, Signal, Timeline
 from scenarios.schema import Scenario

@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from profiles.document import Strict
-from profiles.schema import Origin
+from profiles.quantity import Origin
 from scenarios.arrivals import LoadKind
 
 Verdict = Literal["pass", "fail", "indeterminate"]

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from profiles.schema import Entry, Profile
+from profiles.entry import Entry
+from profiles.schema import Profile
 from profiles.surface import ServiceSurface, TokenCurve
 from scenarios.loader import Bound, entries_of
 from scenarios.node import PARTITION_DEVICES, Choice, RouterCpu, Signal

@@ -14,7 +14,7 @@ from published_entries import FA, MIGRAPHX_MODELS, SDPA_THREE, SINGLE, TASKS, cp
 from published_fit import CHOSEN, Fit, Row, cells_of, fit_shape, read_table, router_overhead_ms
 from published_report import fit_tables, replace_between
 
-from profiles import schema, store
+from profiles import quantity, schema, store
 
 NAME = "mi300x-published"
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,14 +51,14 @@ def sources(rows: list[Row]) -> dict[str, schema.Source]:
 
 def router_overhead(fit: Fit) -> schema.RouterOverhead:
     """Solved from two published cells; no figure for a rise with tokens exists."""
-    base = schema.Figure(
+    base = quantity.Figure(
         value=round(fit.router_ms / 1000, 6),
         origin="modeled",
         source=SDPA_THREE,
         doubt="SDPA at 512 tokens: 19 ms for three classifiers end to end less two single inferences of 6 ms one after "
         "another, when two at a time do not slow each other; all of it is charged to a CPU worker",
     )
-    per_token = schema.Figure(
+    per_token = quantity.Figure(
         value=0.0, origin="assumed", doubt="not identified: what rises with tokens is counted as service time"
     )
     return schema.RouterOverhead(base_s=base, per_token_s=per_token)
@@ -84,7 +84,7 @@ def build(rows: list[Row]) -> schema.Profile:
         catalog="mi300x",
         kind="gpu",
         name=memory["hardware"],
-        memory_bytes=schema.Figure(
+        memory_bytes=quantity.Figure(
             value=float(memory["value"]), origin="published", source=memory["source_key"], doubt=memory["doubt"]
         ),
     )

@@ -1,6 +1,6 @@
 """The entries of the published profile: what is published, what is modeled from it, and what is assumed.
 
-Enters: rows of profiles/data/mi300x_published.csv and the `Fit`. Leaves: `profiles.schema.Entry`, in seconds and bytes,
+Enters: rows of profiles/data/mi300x_published.csv and the `Fit`. Leaves: `profiles.entry.Entry`, in seconds and bytes,
 every number with its source and its doubt. tools/build_published_profile.py puts them together.
 """
 
@@ -13,7 +13,8 @@ from published_fit import CHOSEN, LENGTHS, Cell, Fit, Row, cells_of
 from published_memory import assumed_load, with_activations
 from scipy import stats
 
-from profiles import schema
+from profiles import entry as entries
+from profiles import quantity
 from profiles.distribution import LEVELS, lognormal_about
 
 CV = 0.02  # published p95/p50 at concurrency 1 is 1.00 to 1.04; a lognormal with this cv has 1.03
@@ -22,7 +23,7 @@ FA, SDPA_THREE = "vsr-paper-fa-concurrency", "vsr-paper-fa-vs-sdpa"
 SINGLE, SIZES = "vsr-paper-gpu-acceleration", "vsr-paper-text"
 MIGRAPHX, COMPILE = "vsr-pr2408-microbench", "vsr-pr2408-commit-39574e0"
 
-TASKS: dict[str, schema.Task] = {
+TASKS: dict[str, entries.Task] = {
     "mmbert32k-intent": "sequence_classification",
     "mmbert32k-jailbreak": "sequence_classification",
     "mmbert32k-pii": "token_classification",
@@ -55,9 +56,9 @@ def rounded(values: np.ndarray) -> tuple[float, ...]:
     return tuple(float(f"{v:.6g}") for v in values)
 
 
-def about(tokens: int, seconds: float, origin: schema.Origin, source: str, *doubts: str) -> schema.Cell:
+def about(tokens: int, seconds: float, origin: quantity.Origin, source: str, *doubts: str) -> entries.Cell:
     """A cell with a known median and an assumed spread."""
-    return schema.Cell(
+    return entries.Cell(
         tokens=tokens,
         levels=LEVELS,
         seconds=rounded(lognormal_about(seconds, CV).values),
@@ -69,13 +70,13 @@ def about(tokens: int, seconds: float, origin: schema.Origin, source: str, *doub
     )
 
 
-def through(tokens: int, p50: float, p95: float, p99: float, source: str, *doubts: str) -> schema.Cell:
+def through(tokens: int, p50: float, p95: float, p99: float, source: str, *doubts: str) -> entries.Cell:
     """A cell through published p50, p95 and p99: log(seconds) linear in the normal score, mirrored below the median."""
     z95, z99 = stats.norm.ppf([0.95, 0.99])
     low, high = np.log(p95 / p50) / z95, np.log(p99 / p95) / (z99 - z95)
     z = stats.norm.ppf(np.clip(LEVELS, 0.0005, 0.9995))
     log_seconds = np.log(p50) + low * np.minimum(z, z95) + high * np.maximum(z - z95, 0)
-    return schema.Cell(
+    return entries.Cell(
         tokens=tokens,
         levels=LEVELS,
         seconds=rounded(np.exp(log_seconds)),
@@ -90,28 +91,28 @@ def through(tokens: int, p50: float, p95: float, p99: float, source: str, *doubt
 
 
 def occupancy(
-    tokens: int, value: float, origin: schema.Origin, source: str | None, doubt: str
-) -> schema.OccupancyPoint:
-    return schema.OccupancyPoint(tokens=tokens, value=float(f"{value:.4g}"), origin=origin, source=source, doubt=doubt)
+    tokens: int, value: float, origin: quantity.Origin, source: str | None, doubt: str
+) -> entries.OccupancyPoint:
+    return entries.OccupancyPoint(tokens=tokens, value=float(f"{value:.4g}"), origin=origin, source=source, doubt=doubt)
 
 
-def memory_of(rows: list[Row], artifact: str, lengths: Iterable[int]) -> schema.Memory:
+def memory_of(rows: list[Row], artifact: str, lengths: Iterable[int]) -> entries.Memory:
     """Published size of the file, taken as the bytes of the weights, and modeled activations at each length."""
     size = "fp32" if artifact == "fp32" else "fp16"
     row = next(r for r in rows if r["source_key"] == SIZES and r["artifact"] == size)
     doubt = "size of the model file, printed in MB (taken as 10^6 bytes); growth of device memory was not published"
-    figure = schema.Figure(value=float(row["value"]) * 1e6, origin="published", source=SIZES, doubt=doubt)
+    figure = quantity.Figure(value=float(row["value"]) * 1e6, origin="published", source=SIZES, doubt=doubt)
     return with_activations(figure, artifact, list(lengths))
 
 
-def entry(model: str, artifact: str, provider: schema.ProviderName, **known: object) -> schema.Entry:
-    data = {"model": model, "artifact": artifact, "task": TASKS[model], "provider": schema.Provider(name=provider)}
-    return schema.Entry.model_validate({**data, **known})
+def entry(model: str, artifact: str, provider: entries.ProviderName, **known: object) -> entries.Entry:
+    data = {"model": model, "artifact": artifact, "task": TASKS[model], "provider": entries.Provider(name=provider)}
+    return entries.Entry.model_validate({**data, **known})
 
 
-def flash_attention(model: str, rows: list[Row], fit: Fit) -> schema.Entry:
+def flash_attention(model: str, rows: list[Row], fit: Fit) -> entries.Entry:
     """`ck_fa_fp16` on ROCm: own service time and occupancy by the fit."""
-    origin: schema.Origin = "modeled" if model in MEASURED_TOGETHER else "assumed"
+    origin: quantity.Origin = "modeled" if model in MEASURED_TOGETHER else "assumed"
     transfer = () if model in MEASURED_TOGETHER else (TRANSFER,)
     why = (
         "own service time is not published; solved from the median at concurrency 1 of three classifiers end to end, "
@@ -127,14 +128,14 @@ def flash_attention(model: str, rows: list[Row], fit: Fit) -> schema.Entry:
         model,
         "ck_fa_fp16",
         "rocm",
-        service=schema.Surface(cadence="unknown", cells=cells),
+        service=entries.Surface(cadence="unknown", cells=cells),
         occupancy=tuple(occupancy(t, f, origin, FA, "; ".join((*transfer, share))) for t, f in shares),
         memory=memory_of(rows, "ck_fa_fp16", LENGTHS),
         load=assumed_load(),
     )
 
 
-def sdpa_occupancy(single: dict[Cell, float], three: dict[Cell, float], fit: Fit) -> tuple[schema.OccupancyPoint, ...]:
+def sdpa_occupancy(single: dict[Cell, float], three: dict[Cell, float], fit: Fit) -> tuple[entries.OccupancyPoint, ...]:
     """From three classifiers end to end: g + 1 = (e2e - r) / s, occupancy g / 2, kept in 0.5 to 1."""
     points = []
     for tokens, _, _ in single:
@@ -151,7 +152,7 @@ def sdpa_occupancy(single: dict[Cell, float], three: dict[Cell, float], fit: Fit
     return tuple(points)
 
 
-def sdpa(model: str, rows: list[Row], fit: Fit) -> schema.Entry:
+def sdpa(model: str, rows: list[Row], fit: Fit) -> entries.Entry:
     """`sdpa_fp16` on ROCm: published single-session latency."""
     single = cells_of(rows, SINGLE, "sdpa_fp16")
     pii = "the public PII `model_sdpa_fp16.onnx` emits one row of labels a text, so it is not a token classifier"
@@ -160,7 +161,7 @@ def sdpa(model: str, rows: list[Row], fit: Fit) -> schema.Entry:
         model,
         "sdpa_fp16",
         "rocm",
-        service=schema.Surface(
+        service=entries.Surface(
             cadence="unknown",
             cells=tuple(about(t, ms / 1000, "published", SINGLE, *doubts) for (t, _, _), ms in single.items()),
         ),
@@ -170,7 +171,7 @@ def sdpa(model: str, rows: list[Row], fit: Fit) -> schema.Entry:
     )
 
 
-def cpu(model: str, rows: list[Row]) -> schema.Entry:
+def cpu(model: str, rows: list[Row]) -> entries.Entry:
     """`fp32` on the CPU provider: the published baseline, with its contradictions."""
     single = cells_of(rows, SINGLE, "fp32")
     share = "not published; 1.0 says that one inference takes the whole CPU, as ONNX Runtime's default threads do"
@@ -179,7 +180,7 @@ def cpu(model: str, rows: list[Row]) -> schema.Entry:
         model,
         "fp32",
         "cpu",
-        service=schema.Surface(cadence="unknown", cells=cells),
+        service=entries.Surface(cadence="unknown", cells=cells),
         occupancy=tuple(occupancy(t, 1.0, "assumed", None, share) for t, _, _ in single),
         memory=memory_of(rows, "fp32", (tokens for tokens, _, _ in single)),
         load=assumed_load(),
@@ -190,8 +191,8 @@ SHORTEST = 64
 """The shortest length of which the source says "about 2-3 ms for seq64/128/256/512" and "28-36 second compile per new shape"."""
 
 
-def compile_cell(tokens: int, low: float, high: float, n: int, source: str, doubt: str) -> schema.CompileCell:
-    return schema.CompileCell(
+def compile_cell(tokens: int, low: float, high: float, n: int, source: str, doubt: str) -> entries.CompileCell:
+    return entries.CompileCell(
         tokens=tokens,
         levels=(0.0, 1.0),
         seconds=(low, high),
@@ -204,19 +205,19 @@ def compile_cell(tokens: int, low: float, high: float, n: int, source: str, doub
     )
 
 
-def migraphx_compile(rows: list[Row], model: str) -> schema.Compile:
+def migraphx_compile(rows: list[Row], model: str) -> entries.Compile:
     """28 to 36 s per new shape for sequence heads; one published session compile for the token head."""
     if model == "mmbert32k-pii":
         seconds = float(next(r for r in rows if r["source_key"] == MIGRAPHX and r["metric"] == "compile_s")["value"])
         doubt = "one observation, at session creation; it is given no spread"
-        return schema.Compile(per_shape=False, cells=(compile_cell(512, seconds, seconds, 1, MIGRAPHX, doubt),))
+        return entries.Compile(per_shape=False, cells=(compile_cell(512, seconds, seconds, 1, MIGRAPHX, doubt),))
     low, high = (float(r["value"]) for r in rows if r["source_key"] == COMPILE and r["metric"].startswith("compile_s"))
     doubt = "published as a range for the intent head; uniform within it is assumed"
     cells = tuple(compile_cell(t, low, high, 0, COMPILE, doubt) for t in (SHORTEST, 512))
-    return schema.Compile(per_shape=True, cells=cells)
+    return entries.Compile(per_shape=True, cells=cells)
 
 
-def shortest_cell(rows: list[Row]) -> schema.Cell:
+def shortest_cell(rows: list[Row]) -> entries.Cell:
     """Service time at 64 tokens: the lower end of the published range; up to 512 tokens the surface interpolates."""
     low = float(next(r for r in rows if r["source_key"] == COMPILE and r["metric"] == "latency_ms_min")["value"])
     doubt = (
@@ -226,7 +227,7 @@ def shortest_cell(rows: list[Row]) -> schema.Cell:
     return about(SHORTEST, low / 1000, "modeled", COMPILE, doubt, GPU_UNNAMED)
 
 
-def migraphx(model: str, rows: list[Row]) -> schema.Entry:
+def migraphx(model: str, rows: list[Row]) -> entries.Entry:
     """The MIGraphX provider at 512 tokens, warm, fixed shape."""
     mine = [r for r in rows if r["source_key"] == MIGRAPHX and r["model"] == MIGRAPHX_MODELS[model]]
     by_metric = {r["metric"]: float(r["value"]) for r in mine if r["concurrency"] == "1"}
@@ -249,7 +250,7 @@ def migraphx(model: str, rows: list[Row]) -> schema.Entry:
         "migraphx",
         compile=migraphx_compile(rows, model),
         first_run=(first.model_copy(update={"n": 1}),),
-        service=schema.Surface(cadence="tight", cells=(*short, through(512, p50, p95, p99, MIGRAPHX, *doubts))),
+        service=entries.Surface(cadence="tight", cells=(*short, through(512, p50, p95, p99, MIGRAPHX, *doubts))),
         occupancy=tuple(occupancy(t, 1.0, "assumed", None, share) for t in lengths),
         memory=memory_of(rows, artifact, lengths),
         load=assumed_load(),

@@ -1,6 +1,6 @@
 """Memory and session load of the published models: nobody published them, so they are modeled from the architecture.
 
-Enters: artifact, tokens, weights. Leaves: `profiles.schema.Memory` in bytes, every figure `modeled` with its formula and
+Enters: artifact, tokens, weights. Leaves: `profiles.entry.Memory` in bytes, every figure `modeled` with its formula and
 doubt, and an assumed load time.
 
 Activations of one inference of S tokens, 2 bytes each (fp16), 4 for fp32:
@@ -13,7 +13,8 @@ published experiment. That two are alive at once was measured by us on the CPU p
 
 from __future__ import annotations
 
-from profiles import schema
+from profiles import entry as entries
+from profiles import quantity
 from profiles.distribution import LEVELS
 
 HIDDEN, INTERMEDIATE, HEADS = 768, 1152, 12
@@ -35,23 +36,23 @@ def activation_bytes(tokens: int, width: int, *, scores: bool) -> float:
     return float(linear + (2 * HEADS * tokens * tokens * width if scores else 0))
 
 
-def with_activations(weights: schema.Figure, artifact: str, lengths: list[int]) -> schema.Memory:
+def with_activations(weights: quantity.Figure, artifact: str, lengths: list[int]) -> entries.Memory:
     """Weights and modeled totals at each length."""
     width, scores = (4 if artifact == "fp32" else 2), artifact != "ck_fa_fp16"
     doubt = f"{LINEAR}; {SCORES}" if scores else LINEAR
     cells = tuple(
-        schema.MemoryCell(
+        entries.MemoryCell(
             tokens=tokens,
-            peak_bytes=schema.Figure(
+            peak_bytes=quantity.Figure(
                 value=weights.value + activation_bytes(tokens, width, scores=scores), origin="modeled", doubt=doubt
             ),
         )
         for tokens in lengths
     )
-    return schema.Memory(weights_bytes=weights, cells=cells)
+    return entries.Memory(weights_bytes=weights, cells=cells)
 
 
-def assumed_load() -> schema.Law:
+def assumed_load() -> quantity.Law:
     """Seconds to load a session: an assumption, uniform from 1 to 5 s."""
     seconds = tuple(round(1 + 4 * level, 6) for level in LEVELS)
-    return schema.Law(levels=LEVELS, seconds=seconds, n=0, origin="assumed", spread_origin="assumed", doubt=LOAD)
+    return quantity.Law(levels=LEVELS, seconds=seconds, n=0, origin="assumed", spread_origin="assumed", doubt=LOAD)

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from dataclasses import asdict, dataclass, replace
 
+from profiles.entry import Task
 from profiles.errors import InputError, nearest
-from profiles.schema import Task
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from calibrate.artifacts import OwnModel
     from calibrate.request import Finished, Request
     from calibrate.run import Progress, Rules
-    from profiles.schema import Entry, ProviderName
+    from profiles.entry import Entry, ProviderName
 
 FULL = {"models": "mmbert32k-intent,mmbert32k-jailbreak,mmbert32k-pii", "budget": "10m"}
 QUICK = {"models": "mmbert-mini-intent,mmbert-mini-jailbreak,mmbert-mini-pii", "budget": "40"}

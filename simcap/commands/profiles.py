@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from profiles.document import Strict
-    from profiles.schema import Cell, Entry, Figure, Profile
+    from profiles.entry import Cell, Entry
+    from profiles.quantity import Figure
+    from profiles.schema import Profile
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode=None, no_args_is_help=True, help="List, show or describe profiles."

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from profiles.entry import Entry
 from profiles.errors import InputError
-from profiles.schema import Entry, Profile, origins
+from profiles.schema import Profile, origins
 from scenarios.arrivals import Closed, Load
 from scenarios.loader import bind, entries_of, read_trace
 from scenarios.schema import Scenario

@@ -16,8 +16,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from profiles.document import nearest
+from profiles.entry import PROVIDER_DEVICE
 from profiles.errors import InputError
-from profiles.schema import PROVIDER_DEVICE, Profile
+from profiles.schema import Profile
 from scenarios.loader import bind
 from scenarios.schema import Scenario
 from simcap.router_config.document import RouterFile, Routing

@@ -9,8 +9,8 @@ import pytest
 from calibrate.drift import compare, parse_gates, rejected
 from calibrate.journal import Journal
 from calibrate.results import Outcome, Visit
+from profiles.entry import Task
 from profiles.errors import InputError
-from profiles.schema import Task
 
 TEXTS = np.random.default_rng(1).standard_normal((16, 8)).astype(np.float32)
 

@@ -15,23 +15,10 @@ from calibrate.fit import figure, law
 from calibrate.merge import merge
 from calibrate.pooling import between_runs, pool_figures, pool_laws
 from profiles import store
+from profiles.entry import Accuracy, Cell, Entry, FellBackCell, Memory, MemoryCell, Ownership, Provider, Surface
 from profiles.errors import InputError
-from profiles.schema import (
-    Accuracy,
-    Cell,
-    Device,
-    Entry,
-    FellBackCell,
-    Figure,
-    Host,
-    Law,
-    Memory,
-    MemoryCell,
-    Ownership,
-    Profile,
-    Provider,
-    Surface,
-)
+from profiles.quantity import Figure, Law
+from profiles.schema import Device, Host, Profile
 from simcap.cli import main
 
 

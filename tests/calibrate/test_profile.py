@@ -19,8 +19,9 @@ from calibrate.request import Finished, Request, carry_out
 from calibrate.results import LatencyRecord, Outcome, OwnershipRecord, RuntimeRecord, Visit
 from calibrate.run import Rules
 from profiles import store
+from profiles.entry import FellBackCell
 from profiles.errors import InputError, MeasurementError, UnavailableError
-from profiles.schema import FellBackCell, origins
+from profiles.schema import origins
 from tests.calibrate.tiny import tiny_file
 
 RULES = Rules(budget_s=4, enough=30, at_least=10, loads=2, target=0.2)
