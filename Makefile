@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/pytest -n $(JOBS)
 
-.PHONY: help demo test test-slow test-wheels lint format clean
+.PHONY: help demo test test-slow test-wheels docs lint format clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -42,5 +42,8 @@ test-slow: $(READY) ## proofs that take minutes, and the demo
 test-wheels: $(READY) ## installs real builds of ONNX Runtime into environments of their own
 	$(BIN)/pytest -m wheels
 
+docs: $(READY) ## the documentation as a site, in site/; a warning or a dead link stops it
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 clean: ## remove the environment, caches and runs
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis runs
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis runs site
