@@ -54,12 +54,35 @@ class Measurement(Strict):
 
     `duration_s` instead makes each replication as long as it says at every load: requests = rate * duration. `warmup`:
     removed by the MSER-5 rule, or kept where the start is what the scenario asks about (a cold start, a crash).
+    `precision`: each load point goes on beyond `replications` (10 at least) until the half width of the interval of its
+    latency at the SLO's attainment level is at most this share of it, or until `max_replications` (else ten times as many).
     """
 
     requests: Annotated[int, Field(ge=100, le=100_000_000)] = 20_000
     duration_s: Positive | None = None
     replications: Annotated[int, Field(ge=5, le=10_000)] = 5
+    precision: Annotated[float, Field(ge=0.001, le=0.5)] | None = None
+    max_replications: Annotated[int, Field(ge=10, le=10_000)] | None = None
     warmup: Literal["mser5", "keep"] = "mser5"
+
+    @model_validator(mode="after")
+    def _stops(self) -> Self:
+        if self.max_replications is None:
+            return self
+        if self.precision is None:
+            raise problem_at(["max_replications"], "goes with precision: without it all replications are run")
+        if self.max_replications < self.replications:
+            raise problem_at(
+                ["max_replications"], f"is less than replications, {self.replications}: give as many or more"
+            )
+        return self
+
+    @property
+    def most_replications(self) -> int:
+        """As many as a load point has where no interval is narrow enough."""
+        if self.precision is None:
+            return self.replications
+        return 10 * self.replications if self.max_replications is None else self.max_replications
 
 
 class Scenario(Strict):

@@ -13,43 +13,61 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Generator, Sequence
-from contextlib import closing
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from profiles.errors import SimcapError
-from sim.executor import Executor
+from sim.executor import Executor, LostWorkerError, Shared
 from sim.metrics import Figures
-from sim.sweep import Outcome, Sweep, Task
+from sim.rounds import Do
+from sim.sweep import Outcome
 
 QUESTION = "question.sha256"
 CODE = ("sim", "scenarios", "profiles")
 
 
-class Journal:
+class Journal(Executor):
     """An executor that keeps what another one has done in `directory`."""
 
     def __init__(self, executor: Executor, directory: Path) -> None:
         self._executor, self.directory = executor, directory
 
-    def outcomes(self, sweep: Sweep, tasks: Sequence[Task]) -> Generator[tuple[int, Outcome], None, None]:
-        question = question_of(sweep)
+    @contextmanager
+    def opened(self, shared: Shared) -> Iterator[Do]:
+        question = question_of(shared)
         if not self._is_for(question):
             shutil.rmtree(self.directory, ignore_errors=True)
-        left = []
-        for place, task in enumerate(tasks):
-            known = read(self._file(task))
-            if known is None:
-                left.append(place)
-            else:
-                yield place, Outcome(known)
-        with closing(self._executor.outcomes(sweep, [tasks[place] for place in left])) as running:
-            for k, outcome in running:
-                self._keep(question, tasks[left[k]], outcome.figures)
-                yield left[k], outcome
+        with ExitStack() as stack:
+            begun: list[Do] = []  # no worker is started where everything is known
+
+            def do(tasks: Sequence[Any]) -> Generator[tuple[int, Any], None, None]:
+                left = []
+                for place, task in enumerate(tasks):
+                    known = read(self._file(task))
+                    if known is None:
+                        left.append(place)
+                    else:
+                        yield place, Outcome(known)
+                if not left:
+                    return
+                if not begun:
+                    begun.append(stack.enter_context(self._executor.opened(shared)))
+                try:
+                    with closing(begun[0]([tasks[place] for place in left])) as running:
+                        for k, outcome in running:
+                            self._keep(question, tasks[left[k]], outcome.figures)
+                            yield left[k], outcome
+                except LostWorkerError as error:
+                    raise LostWorkerError(
+                        f"{self.directory}: {error}; {kept(self.directory)} finished parts are safe there, and the "
+                        "same command goes on from them"
+                    ) from None
+
+            yield do
 
     def _is_for(self, question: str) -> bool:
         try:
@@ -57,11 +75,10 @@ class Journal:
         except (OSError, UnicodeError):
             return False
 
-    def _file(self, task: Task) -> Path:
-        load, replication = task
-        return self.directory / f"{load!r}-{replication}.json"
+    def _file(self, task: Sequence[Any]) -> Path:
+        return self.directory / f"{'-'.join(repr(part) for part in task)}.json"
 
-    def _keep(self, question: str, task: Task, figures: Figures) -> None:
+    def _keep(self, question: str, task: Sequence[Any], figures: Figures) -> None:
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             _write(self.directory / QUESTION, question)
@@ -90,15 +107,17 @@ def read(file: Path) -> Figures | None:
         return None
 
 
-def question_of(sweep: Sweep) -> str:
+def question_of(shared: Shared) -> str:
     """A digest of all that figures depend on: inputs, seed, and the source of the code. Not the engine, nor workers."""
-    digest = hashlib.sha256(sweep.scenario.model_dump_json().encode())
-    digest.update(sweep.profile.model_dump_json().encode())
-    digest.update(repr(sweep.seed).encode())
-    if sweep.trace is not None:
-        digest.update(np.ascontiguousarray(sweep.trace.times_s).tobytes())
-        for column in (sweep.trace.tokens, sweep.trace.class_of):
-            digest.update(b"" if column is None else np.ascontiguousarray(column).tobytes())
+    digest = hashlib.sha256()
+    for sweep in shared.sweeps:
+        digest.update(sweep.scenario.model_dump_json().encode())
+        digest.update(sweep.profile.model_dump_json().encode())
+        digest.update(repr(sweep.seed).encode())
+        if sweep.trace is not None:
+            digest.update(np.ascontiguousarray(sweep.trace.times_s).tobytes())
+            for column in (sweep.trace.tokens, sweep.trace.class_of):
+                digest.update(b"" if column is None else np.ascontiguousarray(column).tobytes())
     root = Path(__file__).resolve().parents[1]
     for folder in CODE:
         for source in sorted((root / folder).rglob("*.py")):

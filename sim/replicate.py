@@ -1,40 +1,36 @@
 """Replications of every load point, and the intervals over them.
 
 Enters: scenario, profile, seed. Leaves: a `Result`. Each figure is the mean over R independent replications with a 95 %
-Student t interval (R - 1 degrees of freedom). Load points share their random numbers and do not depend on one another.
+Student t interval (`sim.intervals`); R is fixed, or grows until the interval is narrow (`sim.rounds`). Load points share their random numbers and do not depend on one another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from scipy.special import stdtrit  # scipy.stats would take a second to import
 
 from profiles.schema import Profile, origins
-from scenarios.loader import bind, read_trace
+from scenarios.loader import Bound, bind, read_trace
 from scenarios.schema import Scenario
 from scenarios.traces import TraceRows
 from sim import engine as engines
 from sim.arrivals import arrivals_of, notes_of_arrivals, requests_of
 from sim.capacity import capacity_of, verdict_of
 from sim.engine import Asked
-from sim.executor import Dask, Executor, local
+from sim.executor import Dask, local
 from sim.inputs import inputs_of, notes_of
+from sim.intervals import interval, saturated, steady_rate
 from sim.journal import Journal
 from sim.metrics import HISTOGRAM_EDGES, Figures
 from sim.node import node_of
 from sim.result import TIME_PARTS, ClassResult, Interval, Point, Result, SignalResult, Slo
+from sim.rounds import Progress, collect, narrow
 from sim.streams import Streams
-from sim.sweep import Columns, Outcome, Sweep, Task
+from sim.sweep import Columns, Sweep
 from sim.why import bottleneck_of, headroom
 from sim.work import draw_work
-
-SATURATED_BACKLOG = 0.02  # share of arrivals unanswered when arrivals stop; a stable queue keeps it near 0
-
-Progress = Callable[[int, int], None]
 
 
 def run(
@@ -62,37 +58,66 @@ def run(
     entries = bind(scenario, profile, trace=trace)
     chosen = engine_for(scenario, profile, seed, engine, trace).engine
     sweep = Sweep(scenario, profile, seed, chosen, trace, keep_records)
-    executor: Executor = Dask(dask) if dask is not None else local(workers, sweep)
+    executor = Dask(dask) if dask is not None else local(workers, sweep)
     if journal is not None and not keep_records:  # requests are not kept: they would be most of what there is to write
         executor = Journal(executor, journal)
-    outcomes = _outcomes(sweep, executor, progress)
-    loads, replications = scenario.load.points, scenario.measurement.replications
-    points = [point_of(scenario, load, [outcomes[load, r].figures for r in range(replications)]) for load in loads]
+    with executor.opened(sweep) as do:
+        outcomes = collect(do, [(load,) for load in scenario.load.points], lambda _: scenario, progress)
+    runs = {load: outcomes[(load,)] for load in scenario.load.points}
     kept = [
-        (load, r, records)
-        for load in loads
-        for r in range(replications)
-        if (records := outcomes[load, r].records) is not None
+        (load, r, outcome.records)
+        for load, of_load in runs.items()
+        for r, outcome in enumerate(of_load)
+        if outcome.records is not None
     ]
+    figures = {load: [outcome.figures for outcome in of_load] for load, of_load in runs.items()}
+    return result_of(sweep, entries, figures), kept
+
+
+def result_of(sweep: Sweep, entries: Bound, figures: Mapping[float, Sequence[Figures]]) -> Result:
+    """The result of a sweep from the figures of every replication of each load. `entries`: of `loader.bind`."""
+    scenario, profile, trace = sweep.scenario, sweep.profile, sweep.trace
+    points = [point_of(scenario, load, runs) for load, runs in figures.items()]
     counts: dict[str, int] = {}
     for entry in {e.key: e for by_choice in entries.values() for e in by_choice.values()}.values():
         for origin, count in origins(entry).items():
             counts[origin] = counts.get(origin, 0) + count
-    result = Result(
+    return Result(
         scenario=scenario.name,
         question=scenario.question,
         profile=profile.name,
         profile_origins=counts,
-        seed=seed,
-        replications=replications,
-        requests=max(requests_of(scenario, load, trace) for load in loads),
+        seed=sweep.seed,
+        replications=min(point.replications for point in points),
+        requests=max(requests_of(scenario, load, trace) for load in figures),
         slo=Slo(latency_s=scenario.slo.latency_s, attainment=scenario.slo.attainment),
         points=tuple(points),
         capacity=capacity_of(scenario, points),
         inputs=inputs_of(scenario, profile, entries),
-        notes=(*notes_of_arrivals(scenario, trace), *notes_of(scenario, profile)),
+        notes=(
+            *notes_of_arrivals(scenario, trace),
+            *notes_of(scenario, profile),
+            *notes_of_precision(scenario, points),
+        ),
     )
-    return result, kept
+
+
+def notes_of_precision(scenario: Scenario, points: Sequence[Point]) -> tuple[str, ...]:
+    """What `measurement.precision` did: how many replications, and the loads that it was not reached at."""
+    measurement = scenario.measurement
+    if measurement.precision is None:
+        return ()
+    counts = [point.replications for point in points]
+    short = [
+        f"{point.load:g}"
+        for point in points
+        if point.replications >= measurement.most_replications
+        and not narrow(point.slo_percentile_s, measurement.precision)
+    ]
+    reached = f" At {', '.join(short)} that many were not enough." if short else ""
+    goal = f"Each load was run until the interval of its latency at the SLO's level was within {100 * measurement.precision:g} %"
+    doubt = "Intervals that end a run contain the truth a little less often than 95 times in 100."
+    return (f"{goal} of it: {min(counts)} to {max(counts)} replications.{reached} {doubt}",)
 
 
 def engine_for(
@@ -107,30 +132,6 @@ def engine_for(
     return engines.choose(asked, node_of(scenario, profile), one, arrivals, requests)
 
 
-def _outcomes(sweep: Sweep, executor: Executor, progress: Progress | None) -> dict[Task, Outcome]:
-    tasks = sweep.tasks()
-    done: dict[Task, Outcome] = {}
-    running = executor.outcomes(sweep, tasks)
-    with closing(running):
-        for place, outcome in running:
-            done[tasks[place]] = outcome
-            if progress:
-                progress(len(done), len(tasks))
-    return done
-
-
-def interval(values: Iterable[float], *, lowest: float = -np.inf, highest: float = np.inf) -> Interval:
-    """Mean and 95 % t interval, cut to what the figure can be; NaN anywhere gives an empty interval."""
-    data = np.array(list(values), dtype=float)
-    if data.size == 0 or not np.all(np.isfinite(data)):
-        return Interval(mean=None, lo=None, hi=None)
-    mean = float(data.mean())
-    half = float(stdtrit(data.size - 1, 0.975) * data.std(ddof=1) / np.sqrt(data.size)) if data.size > 1 else np.inf
-    if not np.isfinite(half):
-        return Interval(mean=mean, lo=None, hi=None)
-    return Interval(mean=mean, lo=max(mean - half, lowest), hi=min(mean + half, highest))
-
-
 def _seconds(runs: Sequence[Mapping[str, float]], names: Iterable[str]) -> dict[str, Interval]:
     return {name: interval((run[name] for run in runs), lowest=0.0) for name in names}
 
@@ -141,9 +142,7 @@ def point_of(scenario: Scenario, load: float, runs: Sequence[Figures]) -> Point:
         name: interval((run.scalars[name] for run in runs), lowest=0.0, highest=1.0 if name in _SHARES else np.inf)
         for name in runs[0].scalars
     }
-    steady_rate = scenario.load.kind == "rps" and scenario.arrivals.steady  # else the offered rate is what came
-    backlog = scalar["backlog_share"]
-    saturated = steady_rate and backlog.lo is not None and backlog.lo > SATURATED_BACKLOG
+    full = saturated(scenario, runs)
     used = {name: interval((run.utilisation[name] for run in runs), lowest=0.0) for name in runs[0].utilisation}
     parts = _seconds([run.mean_parts_s for run in runs], TIME_PARTS)
     failures = {
@@ -154,14 +153,14 @@ def point_of(scenario: Scenario, load: float, runs: Sequence[Figures]) -> Point:
     return Point(
         load_kind=scenario.load.kind,
         load=load,
-        offered_rps=Interval(mean=load, lo=load, hi=load) if steady_rate else scalar["arrival_rps"],
+        offered_rps=Interval(mean=load, lo=load, hi=load) if steady_rate(scenario) else scalar["arrival_rps"],
         throughput_rps=scalar["throughput_rps"],
         goodput_rps=scalar["goodput_rps"],
         latency_s=_seconds([run.latency_s for run in runs], runs[0].latency_s),
         slo_attainment=scalar["slo_attainment"],
         slo_percentile_s=scalar["slo_percentile_s"],
-        verdict=verdict_of(scalar["slo_attainment"], scenario.slo.attainment, saturated=saturated),
-        saturated=saturated,
+        verdict=verdict_of(scalar["slo_attainment"], scenario.slo.attainment, saturated=full),
+        saturated=full,
         utilisation=used,
         queue_wait_p99_s=scalar["queue_wait_p99_s"],
         mean_parts_s=parts,

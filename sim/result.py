@@ -95,6 +95,11 @@ class Point(Strict):
     histogram_edges_s: tuple[float, ...]
     histogram: tuple[int, ...]
 
+    @property
+    def replications(self) -> int:
+        """Replications that the figures of this load are over."""
+        return len(self.warmup_removed)
+
 
 class Capacity(Strict):
     """The highest load that keeps the SLO lies in [lo, hi): lo is the highest load that passed before any that did not.
@@ -134,7 +139,7 @@ class Result(Strict):
     profile: str
     profile_origins: dict[str, int]  # how many numbers of each origin the used entries hold
     seed: int
-    replications: int
+    replications: int  # the least that a load point has; with measurement.precision they differ
     requests: int
     slo: Slo
     points: tuple[Point, ...]

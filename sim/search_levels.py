@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from sim.capacity import verdict_of
+from sim.intervals import SATURATED_BACKLOG, interval
 from sim.metrics import mser5
-from sim.replicate import SATURATED_BACKLOG, interval
 from sim.result import Interval, Verdict
 
 Z2 = 1.959964**2  # square of the 97.5 % point of the normal law

@@ -39,13 +39,21 @@ class Sweep:
     trace: TraceRows | None = None
     keep_records: bool = False
 
+    @property
+    def sweeps(self) -> tuple[Sweep]:
+        """Itself; a `sim.grid.Grid` has several."""
+        return (self,)
+
+    def bench(self) -> Bench:
+        return Bench(self)
+
     def tasks(self) -> list[Task]:
-        """All of them, replication by replication, so that a replication's work is drawn once."""
+        """The least there is to do, replication by replication, so that a replication's work is drawn once."""
         loads, replications = self.scenario.load.points, self.scenario.measurement.replications
         return [(load, r) for r in range(replications) for load in loads]
 
     def requests(self) -> int:
-        """Requests of all tasks together."""
+        """Requests of all these tasks together."""
         loads = self.scenario.load.points
         of_loads = sum(requests_of(self.scenario, load, self.trace) for load in loads)
         return of_loads * self.scenario.measurement.replications

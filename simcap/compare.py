@@ -87,12 +87,8 @@ class Estimate:
 
 
 def of_samples(samples: Sequence[Sample]) -> Comparison:
-    """Paired differences. Raises InputError where load kinds, loads or replications do not match."""
+    """Paired differences. Raises InputError where load kinds or loads do not match."""
     first = samples[0]
-    if sizes := {each.capacity.size for each in samples} - {first.capacity.size}:
-        raise InputError(
-            f"measurement.replications is {first.capacity.size} and {sizes.pop()}: pairs need equally many"
-        )
     kind, loads = _common([(s.name, s.load_kind, list(s.values)) for s in samples])
     others = []
     for other in samples[1:]:
@@ -105,6 +101,8 @@ def of_samples(samples: Sequence[Sample]) -> Comparison:
 
 
 def _pair(figure: str, load: float | None, first: Values, other: Values) -> Difference:
+    """Where one variant has more replications than the other, those that both have."""
+    first, other = first[: other.size], other[: first.size]
     means = {"first": _mean(first), "other": _mean(other)}
     if not (np.all(np.isfinite(first)) and np.all(np.isfinite(other))):
         why = "the load points do not bracket it" if figure == CAPACITY else "endless: too many requests failed"
@@ -125,8 +123,10 @@ def of_results(names: Sequence[str], results: Sequence[Result]) -> Comparison:
     for name, result, mine in zip(names[1:], results[1:], points[1:], strict=True):
         found = [_brackets(results[0], result)]
         for load in loads:
-            pair = (points[0][load], results[0].replications), (mine[load], result.replications)
-            found += [_welch(figure, load, *((_interval(p, figure), n) for p, n in pair)) for figure in FIGURES]
+            pair = points[0][load], mine[load]
+            found += [
+                _welch(figure, load, *((_interval(p, figure), p.replications) for p in pair)) for figure in FIGURES
+            ]
         others.append(Against(name=name, differences=_judged(found)))
     return Comparison(first=names[0], load_kind=kind, loads=loads, method="unpaired", others=tuple(others), notes=())
 

@@ -8,7 +8,7 @@ Latencies in seconds, rates in requests a second, shares 0 to 1; capacity in the
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +19,10 @@ from scenarios.arrivals import LoadKind
 from scenarios.loader import bind, read_trace
 from scenarios.schema import Scenario
 from sim import replicate
+from sim.executor import InProcess
 from sim.metrics import Figures
-from sim.sweep import Bench, Sweep
+from sim.rounds import Progress, collect
+from sim.sweep import Sweep
 
 Values = NDArray[np.float64]
 
@@ -37,30 +39,25 @@ class Sample:
     capacity: Values
 
 
-def sample(
-    name: str, scenario: Scenario, profile: Profile, seed: int, progress: replicate.Progress | None = None
-) -> Sample:
+def sample(name: str, scenario: Scenario, profile: Profile, seed: int, progress: Progress | None = None) -> Sample:
     """Run every replication of every load point of a scenario. Raises InputError for a scenario that cannot run."""
     trace = read_trace(scenario)
     bind(scenario, profile, trace=trace)
     sweep = Sweep(scenario, profile, seed, replicate.engine_for(scenario, profile, seed, "auto", trace).engine, trace)
-    bench, runs = Bench(sweep), dict[float, list[Figures]]()
-    tasks = sweep.tasks()
-    for done, (load, replication) in enumerate(tasks, start=1):
-        runs.setdefault(load, []).append(bench.do(load, replication).figures)
-        if progress:
-            progress(done, len(tasks))
+    with InProcess().opened(sweep) as do:
+        outcomes = collect(do, [(load,) for load in scenario.load.points], lambda _: scenario, progress)
+    runs = {load: [outcome.figures for outcome in outcomes[(load,)]] for load in scenario.load.points}
     return Sample(
         name,
         scenario.load.kind,
         {load: {name: np.array([_figure(run, name) for run in got]) for name in FIGURES} for load, got in runs.items()},
-        np.array(
-            [
-                crossing(scenario, {load: got[r] for load, got in runs.items()})
-                for r in range(scenario.measurement.replications)
-            ]
-        ),
+        np.array([crossing(scenario, {load: got[r] for load, got in runs.items()}) for r in range(_common(runs))]),
     )
+
+
+def _common(runs: Mapping[float, Sequence[Figures]]) -> int:
+    """How many replications all loads have."""
+    return min(len(got) for got in runs.values())
 
 
 def _figure(run: Figures, name: str) -> float:

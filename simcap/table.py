@@ -136,7 +136,7 @@ def _latency(point: Point, name: str) -> str:
 
 def legend(result: Result) -> str:
     """What the marks of the table mean."""
-    text = f"± half a 95 % interval over {result.replications} replications. SLO: {words.promise(result)}."
+    text = f"± half a 95 % interval over {words.replications(result)} replications. SLO: {words.promise(result)}."
     if any(point.saturated for point in result.points):
         text += " * saturated: the queue grows without end; latencies there only say how long the run was."
     return text

@@ -22,8 +22,8 @@ from scenarios.schema import Scenario
 from scenarios.traces import TraceRows
 from scenarios.workload import Fixed, FromTrace
 from sim.engine import run_once
+from sim.intervals import interval
 from sim.metrics import figures
-from sim.replicate import interval
 
 CLIENTS = 64  # in the closed loop that keeps a node full
 FULL_REQUESTS, ALONE_REQUESTS, REPLICATIONS = 600, 100, 5

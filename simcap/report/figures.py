@@ -36,7 +36,7 @@ def latency(result: Result) -> Figure:
     return Figure(
         "latency",
         "Latency against load",
-        f"Percentiles over all requests, failed ones included; bands are 95 % intervals over {result.replications} "
+        f"Percentiles over all requests, failed ones included; bands are 95 % intervals over {words.replications(result)} "
         f"replications. Dashed line: the SLO's limit.{shaded}",
         f"Line chart of latency percentiles at {len(result.points)} loads. {result.capacity.sentence}",
         rows,

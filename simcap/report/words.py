@@ -144,6 +144,12 @@ def size(value: float | None) -> str:
     return ABSENT if value is None else f"{value / 2**30:.3g} GiB"
 
 
+def replications(result: Result) -> str:
+    """`5`, or `10 to 38` where load points stopped by themselves."""
+    counts = [point.replications for point in result.points]
+    return f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else f"{counts[0]}"
+
+
 def promise(result: Result) -> str:
     """The SLO as a clause: `99 % of requests within 500 ms`."""
     return f"{100 * result.slo.attainment:g} % of requests within {number(result.slo.latency_s * 1000)} ms"

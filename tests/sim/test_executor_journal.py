@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,7 @@ from profiles import store
 from profiles.errors import SimcapError
 from profiles.schema import Profile
 from scenarios import loader
-from sim import journal, replicate
+from sim import executor, journal, replicate
 from sim.executor import InProcess
 from sim.journal import Journal
 from sim.sweep import Sweep
@@ -53,9 +55,15 @@ def test_what_is_finished_is_not_done_again(profile: Profile, tmp_path: Path) ->
     asked: list[int] = []
 
     class Counting(InProcess):
-        def outcomes(self, of, tasks):  # type: ignore[no-untyped-def]
-            asked.append(len(tasks))
-            return super().outcomes(of, tasks)
+        @contextmanager
+        def opened(self, shared):  # type: ignore[no-untyped-def]
+            with super().opened(shared) as do:
+
+                def counting(tasks):  # type: ignore[no-untyped-def]
+                    asked.append(len(tasks))
+                    return do(tasks)
+
+                yield counting
 
     places = sorted(place for place, _ in Journal(Counting(), tmp_path / "j").outcomes(one, one.tasks()))
     assert (asked, places) == ([7], list(range(10)))
@@ -160,6 +168,26 @@ def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
 def test_twenty_kills_at_random_moments_change_no_byte(tmp_path: Path) -> None:
     """kill -9 at twenty random moments of the run, each followed by the same command: byte-identical every time."""
     assert killed_and_run_again(tmp_path, 20, within=0.95) >= 10
+
+
+def test_a_worker_that_vanishes_is_an_error_that_names_the_run_and_what_is_safe(
+    profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two parts are on disk when a worker is killed: the message has the directory and the two, and the next run ends."""
+    monkeypatch.setattr(executor, "WORTH_A_PROCESS", 1)
+    one = sweep(profile, "measurement.requests=4000")
+
+    def kill(done: int, _: int) -> None:
+        if done == 2:
+            os.kill(multiprocessing.active_children()[0].pid or 0, signal.SIGKILL)
+
+    with pytest.raises(SimcapError, match=r"j: a worker process ended.* [2-9] finished parts are safe there"):
+        replicate.run(one.scenario, profile, 1, workers=2, journal=tmp_path / "j", progress=kill, engine="simpy")
+    kept = journal.kept(tmp_path / "j")
+    assert kept >= 2
+    asked: list[int] = []
+    replicate.run(one.scenario, profile, 1, journal=tmp_path / "j", progress=lambda done, _: asked.append(done))
+    assert asked[-1] == 10
 
 
 def test_an_interrupted_run_says_what_it_kept(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sim.intervals import interval
 from sim.metrics import figures, mser5, utilisation
-from sim.replicate import interval
 from tests.support.small_nodes import run, spec, work
 
 

@@ -179,9 +179,10 @@ def test_runs_without_a_common_load_are_refused_with_both_lists() -> None:
         compare.of_results(["a", "b"], [factories.result(), factories.result(kind="clients")])
 
 
-def test_different_numbers_of_replications_make_no_pairs() -> None:
-    with pytest.raises(InputError, match=r"measurement\.replications is 2 and 3"):
-        compare.of_samples([made("a", [1, 1], [1, 1]), made("b", [1, 1, 1], [1, 1, 1])])
+def test_pairs_are_the_replications_that_both_variants_have() -> None:
+    pairs = [made("a", [0.01, 0.02], [1, 2]), made("b", [0.011, 0.021, 9.0], [1, 2, 3])]
+    cut = [pairs[0], made("b", [0.011, 0.021], [1, 2])]
+    assert compare.of_samples(pairs) == compare.of_samples(cut)
 
 
 def test_many_figures_are_judged_together_and_one_alone_is_only_unclear() -> None:
