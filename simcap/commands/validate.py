@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from simcap.commands.validate_theory import theory
+
 if TYPE_CHECKING:
     from simcap.validate.record import Validation
 
@@ -19,6 +21,8 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Check simcap against theory, published figures, this machine or a router.",
 )
+
+app.command()(theory)
 
 
 @app.command()

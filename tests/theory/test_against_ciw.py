@@ -131,13 +131,3 @@ def test_means_lie_in_each_others_intervals(name: str) -> None:
         assert abs(a - b) <= min(half_a, half_b), f"{figure}: ours {a:.4f} ± {half_a:.4f}, Ciw {b:.4f} ± {half_b:.4f}"
     if network.waiting is None:
         assert mine["turned_away"] == other["turned_away"] == (0.0, 0.0)
-
-
-def test_the_loss_formula_holds() -> None:
-    """M/M/1/4: the share turned away is (1 - rho) rho^4 / (1 - rho^5), exactly, in our interval."""
-    network = NETWORKS["M/M/1 with room for three"]
-    rho = network.rate
-    exact = (1 - rho) * rho**4 / (1 - rho**5)
-    mean, half = interval(ours, network)["turned_away"]
-    assert half < 0.06 * exact
-    assert abs(mean - exact) <= half
