@@ -7,8 +7,8 @@ outputs do not tell it: `intent:embedding=/path/model.onnx`). Leaves: `Artifact`
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
@@ -17,7 +17,7 @@ from calibrate.model_zoo.architecture import spec_of
 from calibrate.model_zoo.cache import ensure
 from calibrate.results import TensorRecord
 from calibrate.runtimes import EXECUTION_PROVIDERS
-from profiles.entry import Task
+from profiles.entry import ProviderName, Task
 from profiles.errors import InputError, MeasurementError, nearest
 
 OWN_MAX_ID = 1000
@@ -27,8 +27,19 @@ INSPECT_LIMIT_S = 300.0
 
 
 @dataclass(frozen=True)
+class Precision:
+    """A number format that a provider converts the file to while it loads it. options: what tells it to, by provider."""
+
+    name: str
+    options: Mapping[ProviderName, Mapping[str, str]]
+
+
+@dataclass(frozen=True)
 class Artifact:
-    """One ONNX file of a model. size_bytes: of the file, external data included; max_id: token ids stay below it."""
+    """One ONNX file of a model. size_bytes: of the file, external data included; max_id: token ids stay below it.
+
+    precision: where the provider converts it, and `artifact` says so (`fp32-as-fp16`).
+    """
 
     model: str
     artifact: str
@@ -37,6 +48,12 @@ class Artifact:
     digest: str
     size_bytes: int
     max_id: int
+    precision: Precision | None = None
+
+
+def converted(artifact: Artifact, precision: Precision) -> Artifact:
+    """The same file, loaded in another number format by the provider."""
+    return replace(artifact, artifact=f"{artifact.artifact}-as-{precision.name}", precision=precision)
 
 
 def from_zoo(name: str, cache: Path, seed: int, artifact: str = "fp32") -> Artifact:
@@ -70,13 +87,17 @@ def parse_own(argument: str) -> OwnModel:
     return OwnModel(model, next((t for t in known if t == task), None), Path(path).resolve())
 
 
-def from_file(own: OwnModel, launch: Launch) -> Artifact:
-    """The user's file, loaded once in the runtime to see its inputs and outputs; the artifact is named after the file."""
+def from_file(own: OwnModel, launch: Launch, provider: ProviderName = "cpu", custom_ops: str | None = None) -> Artifact:
+    """The user's file, loaded once in the runtime to see its inputs and outputs; the artifact is named after the file.
+
+    custom_ops: a library without which the file may not load, for this provider.
+    """
     job = {
         "op": "inspect",
         "model": str(own.path),
-        "provider": EXECUTION_PROVIDERS["cpu"],
+        "provider": EXECUTION_PROVIDERS[provider],
         "threads": 1,
+        "custom_ops": custom_ops,
     }
     outcome = launch(job, INSPECT_LIMIT_S)
     if outcome.failure_type == "UnsupportedInputError":
@@ -85,6 +106,11 @@ def from_file(own: OwnModel, launch: Launch) -> Artifact:
         raise InputError(f"{own.path}: ONNX Runtime cannot load it: {outcome.reason}")
     if outcome.status != "done":
         raise MeasurementError(f"{own.path}: looking at the model {outcome.status}: {outcome.reason}")
+    if outcome.fell_back is not None and own.task is None:
+        raise InputError(
+            f"{own.path}: cannot be looked at without {provider}, which does not load here ({outcome.fell_back.reason}); "
+            f"say its task: --model {own.model}:TASK={own.path} with TASK one of {', '.join(get_args(Task))}"
+        )
     outputs = [r for r in outcome.records if isinstance(r, TensorRecord) and r.role == "output"]
     digest, size = digest_of([own.path, *external_data(own.path)])
     task = own.task or _task_of(own, outputs)

@@ -1,15 +1,18 @@
 """From visits to a `Profile`, and to the sentences that a person must hear.
 
 Enters: cells, the journal's visits, machine, runtimes, rules. Leaves: a profile (entries by `calibrate.entries`) with
-notes on how it was measured, and `failures`: what was not measured, who did not run what, which outputs were rejected.
+notes on how it was measured, and `failures`: what was not measured, who did not run what, which outputs were rejected, which options did nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 from calibrate.artifacts import Artifact
+from calibrate.concurrency import occupancy_of
 from calibrate.entries import Evidence, entry_of
 from calibrate.machine import Machine
 from calibrate.ownership import verdict_of
@@ -18,7 +21,9 @@ from calibrate.provider_options import Known
 from calibrate.results import RuntimeRecord, Visit
 from calibrate.run import Rules
 from calibrate.stability import Drift
-from profiles.entry import ProviderName
+from calibrate.together import interference_of
+from calibrate.tokenizing import beside, cost_of, first_cells, router_of
+from profiles.entry import Interference, ProviderName, TokenizerCost
 from profiles.schema import Device, Host, Profile
 
 
@@ -39,9 +44,22 @@ class Run:
     simcap: str
     extra_notes: Sequence[str] = ()
 
-    @property
+    @cached_property
     def evidence(self) -> Evidence:
-        return Evidence(self.visits, self.rules, self.machine.cores, self.gates)
+        return Evidence(
+            self.visits, self.rules, self.machine.cores, self.gates, self.tokenizers, tuple(self.interference)
+        )
+
+    @cached_property
+    def interference(self) -> list[Interference]:
+        return interference_of([c for c in self.cells if occupancy_of(c, self.visits)], self.visits)
+
+    @cached_property
+    def tokenizers(self) -> dict[Path, TokenizerCost]:
+        """By model file: several models may share a tokenizer, which was measured once."""
+        measured = {path: cost_of(path, c, self.visits) for c, path in first_cells(self.cells, self.artifacts).items()}
+        found = {a.path: measured.get(at) for a in self.artifacts.values() if (at := beside(a.path)) is not None}
+        return {path: cost for path, cost in found.items() if cost is not None}
 
 
 def profile_of(run: Run, name: str, created: str) -> Profile:
@@ -61,8 +79,10 @@ def profile_of(run: Run, name: str, created: str) -> Profile:
         device=run.device,
         host=Host(cpu=m.cpu, cores=m.cores, memory_bytes=m.memory_bytes, os=m.os),
         software=_software(run),
+        router=router_of({e.model: e.tokenizer for e in kept if e.tokenizer is not None}),
         notes=tuple(_notes(run)),
         entries=kept,
+        interference=tuple(run.interference) or None,
     )
 
 
@@ -99,6 +119,8 @@ def failures(run: Run) -> list[str]:
         entry = entry_of([c for c in run.cells if c.entry == key], run.artifacts[key[0], key[1]], evidence)
         if entry.accuracy is not None and entry.accuracy.rejected:
             told.append(f"{entry.key} rejected: {entry.accuracy.rejected}")
+        ignored = [e for e in entry.effects or () if e.seen == "none"]
+        told += [f"{entry.key}: option {e.name}={e.value}: {e.told}" for e in ignored]
     return told
 
 

@@ -6,11 +6,13 @@ that says what would be right.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibrate.machine import available_cores
 from calibrate.model_zoo.architecture import spec_of
+from calibrate.precision import check_precisions
 from calibrate.runtimes import EXECUTION_PROVIDERS
 from profiles.entry import ProviderName
 from profiles.errors import InputError, nearest
@@ -53,10 +55,16 @@ def _providers(request: Request) -> list[ProviderName]:
     chosen = [p for p in EXECUTION_PROVIDERS if p in request.providers]
     if not chosen:
         raise InputError(f"--providers: name at least one of {', '.join(EXECUTION_PROVIDERS)}")
-    for flag, given in (("--runtime", request.runtimes), ("--option", request.options)):
+    named: tuple[tuple[str, Mapping[ProviderName, object]], ...] = (
+        ("--runtime", request.runtimes),
+        ("--option", request.options),
+        ("--custom-ops", request.libraries),
+    )
+    for flag, given in named:
         for provider in given:
             if provider not in chosen and not (flag == "--runtime" and provider == "cpu"):  # drift's reference
                 raise InputError(f"{flag} {provider}: {provider} is not among the --providers {', '.join(chosen)}")
+    check_precisions(request.precisions, chosen)
     return chosen
 
 

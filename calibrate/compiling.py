@@ -3,23 +3,20 @@
 For a provider that compiles: a fresh process with an empty cache directory of its own, then a NEW process with what the
 first one left there. Each pair has a directory of its own, one per model, shape and round, because providers' cache
 keys collide otherwise. Whether the cache was used is read from its files, never believed: written by the first process,
-and by the second one read and left as they were. Enters: cells, launchers, journal. Leaves: `compile` visits in the journal.
+and by the second one read and left as they were. Enters: cells, a bench. Leaves: `compile` visits in the journal.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
-from calibrate.artifacts import Artifact
-from calibrate.jobs import job_for
-from calibrate.journal import Journal
-from calibrate.launch import Launch
+from calibrate.bench import Bench
 from calibrate.plan import PlannedCell
 from calibrate.provider_options import CACHE_OPTION
-from calibrate.results import CompileRecord, Outcome, Visit
+from calibrate.results import CompileRecord, Outcome
 from profiles.entry import ProviderName
 
 PER_SHAPE: dict[ProviderName, bool] = {"openvino": False, "migraphx": True}
@@ -42,36 +39,24 @@ def shapes_to_compile(cells: Sequence[PlannedCell]) -> list[PlannedCell]:
     return chosen
 
 
-def measure_compiles(
-    cells: Sequence[PlannedCell],
-    artifacts: Mapping[tuple[str, str], Artifact],
-    launches: Mapping[ProviderName, Launch],
-    journal: Journal,
-    limit_s: float,
-    seed: int,
-    say: Callable[[str], None],
-) -> None:
+def measure_compiles(cells: Sequence[PlannedCell], bench: Bench) -> None:
     """Make the pairs that the journal lacks. A pair counts whole: killed between its two processes, it is made again."""
     for cell in cells:
-        done = sum(v.role == "compile" and v.cell == cell.key for v in journal.visits)
-        for round_ in range(done, ROUNDS[cell.provider]):
-            say(f"{cell.label}, compiling with its cache cold and warm, {round_ + 1} of {ROUNDS[cell.provider]}")
-            started = datetime.now(UTC).isoformat(timespec="seconds")
-            outcome = _pair(cell, artifacts[cell.model, cell.artifact], launches[cell.provider], limit_s, seed)
-            journal.add(Visit(cell=cell.key, role="compile", started=started, outcome=outcome))
+        for round_ in range(len(bench.visits(cell, "compile")), ROUNDS[cell.provider]):
+            bench.say(f"{cell.label}, compiling with its cache cold and warm, {round_ + 1} of {ROUNDS[cell.provider]}")
+            outcome = bench.keep(cell, "compile", partial(_pair, cell, bench))
             if outcome.status != "done" or outcome.fell_back:
                 break
 
 
-def _pair(cell: PlannedCell, artifact: Artifact, launch: Launch, limit_s: float, seed: int) -> Outcome:
+def _pair(cell: PlannedCell, bench: Bench) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="simcap-cache-") as folder:
-        job = job_for("compile", cell, artifact, seed)
+        job = bench.job("compile", cell, cache_dir=folder)
         job["provider_options"] |= {CACHE_OPTION[cell.provider]: folder}
-        job["cache_dir"] = folder
-        cold = launch(job, limit_s)
+        cold = bench.launch(cell, job)
         if cold.status != "done" or cold.fell_back:
             return cold
-        warm = launch(job, limit_s)
+        warm = bench.launch(cell, job)
         both = {"wall_s": cold.wall_s + warm.wall_s}
         if warm.status != "done" or warm.fell_back:
             return warm.model_copy(update=both)

@@ -4,27 +4,24 @@ Sharing law: while the occupancies f of the running inferences sum to at most 1 
 1/sum. So W at once take S(W) = max(1, W f) times as long, with S(W) = W X(1) / X(W) from the rates X. The f is fitted to
 sessions of their own, by least squares of the relative error over a grid of thousandths; the largest relative error is the
 residual, and states how far the law is from this machine. Several threads on ONE session are measured beside it: where
-their S exceeds that of as many sessions, the session serialises. Enters: cells, launchers, journal, widths. Leaves:
+their S exceeds that of as many sessions, the session serialises. Enters: cells, widths, a bench. Leaves:
 `concurrency` visits; `Occupancy`s.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from functools import partial
 from statistics import median
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from calibrate.artifacts import Artifact
-from calibrate.jobs import job_for
-from calibrate.journal import Journal
-from calibrate.launch import Launch
+from calibrate.bench import Bench
 from calibrate.plan import PlannedCell
 from calibrate.results import ConcurrencyRecord, Visit
-from profiles.entry import ConcurrencyPoint, ProviderName
+from profiles.entry import ConcurrencyPoint
 from profiles.quantity import Figure
 
 How = Literal["threads", "sessions"]
@@ -34,37 +31,28 @@ INFERENCES = 30
 
 
 def measure_concurrency(
-    cells: Sequence[PlannedCell],
-    widths: Sequence[int],
-    one_s: Mapping[str, float],
-    artifacts: Mapping[tuple[str, str], Artifact],
-    launches: Mapping[ProviderName, Launch],
-    journal: Journal,
-    limit_s: float,
-    seed: int,
-    say: Callable[[str], None],
+    cells: Sequence[PlannedCell], widths: Sequence[int], one_s: Mapping[str, float], bench: Bench
 ) -> None:
     """Visit each cell at each width unless the journal has it. one_s: seconds of one inference alone, by cell."""
     for cell in cells:
-        have = {(r.how, r.width) for r in records_of(cell, journal.visits)}
+        have = {(r.how, r.width) for r in records_of(cell, bench.journal.visits)}
         for how, width in plan(widths):
             if (how, width) in have:
                 continue
-            say(f"{cell.label}, {width} at once on {'one session' if how == 'threads' else 'a session each'}")
-            job = _job(cell, artifacts[cell.model, cell.artifact], how, width, one_s[cell.key], seed)
-            started = datetime.now(UTC).isoformat(timespec="seconds")
-            outcome = launches[cell.provider](job, limit_s)
-            journal.add(Visit(cell=cell.key, role="concurrency", started=started, outcome=outcome))
+            bench.say(f"{cell.label}, {width} at once on {'one session' if how == 'threads' else 'a session each'}")
+            seconds = seconds_for([one_s[cell.key]])
+            job = bench.job("concurrency", cell, kind=how, width=width, seconds=seconds)
+            bench.keep(cell, "concurrency", partial(bench.launch, cell, job))
+
+
+def seconds_for(one_s: Sequence[float]) -> float:
+    """How long to let several run at once, from the seconds of one inference of each alone."""
+    return max(LEAST_SECONDS, INFERENCES * max(one_s))
 
 
 def plan(widths: Sequence[int]) -> list[tuple[How, int]]:
     """One alone, then every other width both ways."""
     return [("sessions", 1), *((how, w) for w in sorted(set(widths) - {1}) for how in ("sessions", "threads"))]
-
-
-def _job(cell: PlannedCell, artifact: Artifact, how: How, width: int, one_s: float, seed: int) -> dict[str, Any]:
-    own = {"kind": how, "width": width, "seconds": max(LEAST_SECONDS, INFERENCES * one_s)}
-    return {**job_for("concurrency", cell, artifact, seed), **own}
 
 
 def records_of(cell: PlannedCell, visits: Sequence[Visit]) -> list[ConcurrencyRecord]:

@@ -10,9 +10,9 @@ and outputs that are not finite where the reference's are, always.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrate.artifacts import Artifact
-from calibrate.journal import Journal
+from calibrate.bench import Bench
 from calibrate.launch import Launch
 from calibrate.plan import PlannedCell
-from calibrate.results import AccuracyRecord, Outcome, Visit
+from calibrate.results import AccuracyRecord, Outcome
 from calibrate.runtimes import EXECUTION_PROVIDERS
-from profiles.entry import ProviderName, Task
+from profiles.entry import Task
 from profiles.errors import InputError, nearest
 
 INPUTS = 16
@@ -114,48 +114,32 @@ def rejected(record: AccuracyRecord, task: Task, gates: Mapping[str, float]) -> 
 
 def measure_drift(
     cells: Sequence[PlannedCell],
-    artifacts: Mapping[tuple[str, str], Artifact],
     references: Mapping[tuple[str, str], Reference],
-    launches: Mapping[ProviderName, Launch],
-    journal: Journal,
-    limit_s: float,
-    seed: int,
-    say: Callable[[str], None],
+    bench: Bench,
 ) -> None:
     """One comparison for each cell given, unless the journal has it. references: by (model, artifact)."""
     for cell in cells:
-        if any(v.role == "drift" and v.cell == cell.key for v in journal.visits):
+        if bench.visits(cell, "drift"):
             continue
-        say(f"{cell.label}, comparing outputs")
-        artifact, reference = artifacts[cell.model, cell.artifact], references[cell.model, cell.artifact]
-        started = datetime.now(UTC).isoformat(timespec="seconds")
-        outcome = _compared(cell, artifact, reference, launches[cell.provider], limit_s, seed)
-        journal.add(Visit(cell=cell.key, role="drift", started=started, outcome=outcome))
+        bench.say(f"{cell.label}, comparing outputs")
+        bench.keep(cell, "drift", partial(_compared, cell, references[cell.model, cell.artifact], bench))
 
 
-def _compared(
-    cell: PlannedCell, artifact: Artifact, reference: Reference, launch: Launch, limit_s: float, seed: int
-) -> Outcome:
-    job: dict[str, Any] = {
-        "op": "outputs",
-        "threads": cell.threads,
-        "tokens": cell.tokens,
-        "inputs": INPUTS,
-        "max_id": artifact.max_id,
-        "seed": seed,
+def _compared(cell: PlannedCell, reference: Reference, bench: Bench) -> Outcome:
+    job = bench.job("outputs", cell, inputs=INPUTS)
+    cpu: dict[str, Any] = {
+        "model": str(reference.artifact.path),
+        "provider": EXECUTION_PROVIDERS["cpu"],
+        "provider_options": {},
+        "custom_ops": None,
     }
-    cpu = {"model": str(reference.artifact.path), "provider": EXECUTION_PROVIDERS["cpu"]}
-    own = {
-        "model": str(artifact.path),
-        "provider": EXECUTION_PROVIDERS[cell.provider],
-        "provider_options": dict(cell.options),
-    }
+    artifact = bench.artifact(cell)
     with tempfile.TemporaryDirectory(prefix="simcap-") as folder:
         files = [Path(folder) / name for name in ("reference.npy", "own.npy")]
-        first = reference.launch({**job, **cpu, "outputs": str(files[0])}, limit_s)
+        first = reference.launch({**job, **cpu, "outputs": str(files[0])}, bench.limit_s)
         if first.status != "done":
             return first
-        second = launch({**job, **own, "outputs": str(files[1])}, limit_s)
+        second = bench.launch(cell, {**job, "outputs": str(files[1])})
         if second.status != "done" or second.fell_back:
             return second
         theirs, mine = (np.load(path, allow_pickle=False) for path in files)

@@ -8,13 +8,15 @@ run are in no surface; outputs that a gate rejects leave the entry without servi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 from calibrate.artifacts import Artifact
 from calibrate.compiling import PER_SHAPE, PROOFS, proof_of
 from calibrate.concurrency import occupancy_of, points_of
 from calibrate.drift import rejected
+from calibrate.effects import effects_of
 from calibrate.fit import figure, law, memory_fit, pooled
 from calibrate.ownership import ownership_of, verdict_of
 from calibrate.plan import PlannedCell
@@ -27,11 +29,13 @@ from profiles.entry import (
     Compile,
     CompileCell,
     Entry,
+    Interference,
     Memory,
     MemoryCell,
     OccupancyPoint,
     Provider,
     Surface,
+    TokenizerCost,
 )
 from profiles.quantity import Figure
 from profiles.quantity import Law as LawModel
@@ -41,12 +45,14 @@ RecordT = TypeVar("RecordT")
 
 @dataclass(frozen=True)
 class Evidence:
-    """What all entries are made from. cores: of the machine; gates: by name."""
+    """What all entries are made from. cores: of the machine; gates: by name; tokenizers: by model file."""
 
     visits: Sequence[Visit]
     rules: Rules
     cores: int
     gates: Mapping[str, float]
+    tokenizers: Mapping[Path, TokenizerCost] = field(default_factory=dict)
+    interference: Sequence[Interference] = ()
 
     def good(self, cell: PlannedCell) -> list[Visit]:
         """The successful visits of a cell to its latency and memory; none when another provider ran its nodes."""
@@ -77,7 +83,10 @@ def entry_of(cells: Sequence[PlannedCell], file: Artifact, evidence: Evidence) -
         model=file.model,
         artifact=file.artifact,
         provider=Provider(
-            name=first.provider, options=dict(first.options), threads=first.threads if cpu_kind else None
+            name=first.provider,
+            options=dict(first.options),
+            threads=first.threads if cpu_kind else None,
+            custom_ops=first.library.label if first.library else None,
         ),
         task=file.task,
         digest=file.digest,
@@ -92,6 +101,8 @@ def entry_of(cells: Sequence[PlannedCell], file: Artifact, evidence: Evidence) -
         memory=_memory(cells, evidence),
         accuracy=accuracy,
         ownership=ownership_of(cells, evidence.visits),
+        effects=tuple(effects_of(first.provider, cells, evidence.visits)) or None,
+        tokenizer=evidence.tokenizers.get(file.path),
     )
 
 
@@ -134,10 +145,22 @@ def _measured_occupancy(cells: Sequence[PlannedCell], evidence: Evidence) -> tup
         doubt = f"fitted to {found.widths} widths by the sharing law; largest error of a slowdown {found.residual:.1%}"
         if found.serialises:
             doubt += f"; {found.serialises}"
+        doubt += _beside_others(cell, evidence.interference)
         points.append(
             OccupancyPoint(tokens=cell.tokens, value=found.value, origin="measured", n=found.widths, doubt=doubt)
         )
     return tuple(points)
+
+
+def _beside_others(cell: PlannedCell, interference: Sequence[Interference]) -> str:
+    """How far the law errs where this model ran beside others, as a further part of the doubt."""
+    mine = [
+        one.residual
+        for one in interference
+        if one.provider == cell.provider
+        and any((m.model, m.artifact, m.tokens) == (cell.model, cell.artifact, cell.tokens) for m in one.members)
+    ]
+    return f"; beside other models the law errs by up to {max(mine):.1%}" if mine else ""
 
 
 def _compile(cells: Sequence[PlannedCell], evidence: Evidence) -> Compile | None:

@@ -24,13 +24,14 @@ from profiles.errors import InputError, UnavailableError, nearest
 
 NUMPY = "numpy==2.4.6"
 REQUIREMENTS: dict[ProviderName, tuple[str, ...]] = {
-    "cpu": ("onnxruntime==1.32.0", NUMPY),
+    "cpu": ("onnxruntime==1.32.0", NUMPY, "tokenizers==0.23.3"),
     "openvino": ("onnxruntime-openvino==1.24.1", NUMPY),
     "migraphx": ("onnxruntime-migraphx==1.27.1", NUMPY),
     "rocm": ("onnxruntime-rocm==1.22.2.post3", NUMPY),
-    "cuda": ("onnxruntime-gpu==1.31.1", NUMPY),
+    "cuda": ("onnxruntime-gpu==1.31.1", NUMPY, "nvidia-ml-py==13.615.71"),
 }
-"""Runtime -> what it holds. Each build owns the import name `onnxruntime`, hence one environment each."""
+"""Runtime -> what it holds. Each build owns the import name `onnxruntime`, hence one environment each. `tokenizers`: to
+measure what a model's tokenizer costs; `nvidia-ml-py`: to see how much memory of the device is in use."""
 
 NOTE = "runtime.json"
 QUOTED_LINES = 3

@@ -1,6 +1,6 @@
 """The search for accelerators: what is here, in which partition mode, and where we looked.
 
-Enters: the amdsmi module when it can be imported, and /sys and /dev below an injected root. Leaves: what was found and, for
+Enters: the modules amdsmi and pynvml when they can be imported, and /sys and /dev below an injected root. Leaves: what was found and, for
 each place, what we looked for and what was there; an operator whose GPU is missing needs the second more than the first.
 
 Partitions: an MI300X in CPX shows eight devices, and with one memory (NPS1) each of them reports the memory of the whole
@@ -22,6 +22,12 @@ from profiles.schema import Device
 
 MEMORY_TOLERANCE = 0.1
 """Catalogs say 192 GB for what the driver reports as 206 or 192 thousand million bytes."""
+
+PLACES = {
+    "AMD": ("amdsmi", "/sys/class/drm", "/sys/class/kfd"),
+    "NVIDIA": ("nvml", "/sys/class/drm"),
+}
+"""Where devices of a maker are looked up, the place that tells most first."""
 
 
 @dataclass(frozen=True)
@@ -94,16 +100,19 @@ class Search:
         return "\n".join(f"  looked at {look.place}: {look.found}" for look in self.looks)
 
     def boards(self) -> list[Board]:
-        """Each board once, from the place that tells most: amdsmi, else sysfs, else KFD."""
-        for place in ("amdsmi", "/sys/class/drm", "/sys/class/kfd"):
-            seen = [g for g in self.gpus if g.place.startswith(place)]
-            if seen:
-                return boards_of(self._with_targets(seen))
-        return []
+        """Each board once, from the place that tells most: NVML for NVIDIA; for AMD amdsmi, else sysfs, else KFD."""
+        found: list[Board] = []
+        for vendor, places in PLACES.items():
+            for place in places:
+                seen = [g for g in self.gpus if g.vendor == vendor and g.place.startswith(place)]
+                if seen:
+                    found += boards_of(self._with_targets(seen))
+                    break
+        return found
 
     def _with_targets(self, seen: list[Gpu]) -> list[Gpu]:
         """The gfx target is not in sysfs; KFD does, and where all its devices have one target it is everyone's."""
-        targets = {g.target for g in self.gpus if g.target}
+        targets = {g.target for g in self.gpus if g.target and g.vendor == "AMD"}
         only = next(iter(targets)) if len(targets) == 1 else None
         return [replace(g, target=g.target or (only if g.vendor == "AMD" else None)) for g in seen]
 
@@ -120,27 +129,43 @@ def boards_of(gpus: list[Gpu]) -> list[Board]:
     return found
 
 
-def search(root: Path = ROOT, amdsmi: ModuleType | None = None) -> Search:
-    """Look everywhere. amdsmi: a module to use instead of importing it (tests)."""
+def search(root: Path = ROOT, amdsmi: ModuleType | None = None, pynvml: ModuleType | None = None) -> Search:
+    """Look everywhere. amdsmi, pynvml: modules to use instead of importing them (tests)."""
     from calibrate.gpus_amdsmi import ask_amdsmi
+    from calibrate.gpus_nvml import ask_nvml
     from calibrate.gpus_sysfs import device_files, kfd, sysfs
 
     gpus: list[Gpu] = []
     looks: list[Look] = []
-    for found, look in (ask_amdsmi(amdsmi), sysfs(root), kfd(root), device_files(root)):
+    for found, look in (ask_amdsmi(amdsmi), sysfs(root), kfd(root), device_files(root), ask_nvml(pynvml)):
         gpus += found
         looks.append(look)
     return Search(tuple(gpus), tuple(looks))
 
 
-def check_device(gpu: str, root: Path = ROOT, amdsmi: ModuleType | None = None) -> Search | None:
+def memory_of(found: Search | None) -> str | None:
+    """Where a worker reads the device's bytes in use: amdgpu's file, or `nvml:N`.
+
+    None without a GPU that tells, or with several, whose order providers do not tell.
+    """
+    cards = [g for g in found.gpus if g.place.startswith(("/sys/class/drm", "nvml"))] if found else []
+    telling = [g for g in cards if g.used_bytes is not None]
+    if len(telling) != 1:
+        return None
+    place = telling[0].place
+    return place if place.startswith("nvml") else str(Path(place) / "device" / "mem_info_vram_used")
+
+
+def check_device(
+    gpu: str, root: Path = ROOT, amdsmi: ModuleType | None = None, pynvml: ModuleType | None = None
+) -> Search | None:
     """None for `cpu`; the search that found the device; otherwise what is wrong with the name, or where we looked."""
     known = catalog()
     if gpu not in known:
         raise InputError(f"--gpu {gpu!r}: no such device in the hardware catalog; {nearest(gpu, known)}")
     if gpu == "cpu":
         return None
-    found = search(root, amdsmi)
+    found = search(root, amdsmi, pynvml)
     boards = found.boards()
     if any(_is(board, known[gpu]) for board in boards):
         return found

@@ -20,6 +20,7 @@ def job_for(op: str, cell: PlannedCell, artifact: Artifact, seed: int) -> dict[s
         "model": str(artifact.path),
         "provider": EXECUTION_PROVIDERS[cell.provider],
         "provider_options": dict(cell.options),
+        "custom_ops": cell.library.path if cell.library else None,
         "threads": cell.threads,
         "tokens": cell.tokens,
         "batch": cell.batch,

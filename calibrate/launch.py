@@ -1,7 +1,8 @@
 """Start a worker, hear it out, stop it when it takes too long.
 
-Enters: a job (plain data), the interpreter, a time limit in seconds. Leaves: an `Outcome`, always: a worker that dies
-by a signal, hangs, or writes something that is not a record is an outcome like any other and never an exception here.
+Enters: a job (plain data), the interpreter, a time limit in seconds and one of host memory in bytes. Leaves: an `Outcome`,
+always: a worker that dies by a signal, hangs, takes too much, or writes something that is not a record is an outcome like
+any other and never an exception here. Memory is looked at every LOOK_S; what grows faster is left to the kernel.
 Results come over a pipe of their own; what libraries print is kept aside and quoted when something went wrong.
 """
 
@@ -26,8 +27,10 @@ from calibrate.results import RECORD, EndRecord, FailureRecord, Outcome, Record,
 
 WORKER = Path(__file__).resolve().parent / "worker"
 MOST_BYTES = 64 * 1024 * 1024  # a million samples take about a tenth of it
+LOOK_S = 0.1  # reading one line of /proc takes microseconds, so ten times a second disturbs no measurement
 GRACE_S = 5.0  # between the end of the results and the end of the process
 QUOTED = 400
+PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Launch(Protocol):
@@ -37,10 +40,14 @@ class Launch(Protocol):
 
 
 class WorkerLauncher:
-    """Runs jobs in `python -I worker`. python: the interpreter of the runtime; worker: what it is told to run."""
+    """Runs jobs in `python -I worker`. python: the interpreter of the runtime; worker: what it is told to run.
 
-    def __init__(self, python: Path | None = None, worker: Path = WORKER) -> None:
+    memory_limit: resident bytes above which a worker is stopped; None for no limit but the machine's.
+    """
+
+    def __init__(self, python: Path | None = None, worker: Path = WORKER, memory_limit: int | None = None) -> None:
         self._command = [str(python or sys.executable), "-I", str(worker)]
+        self._memory_limit = memory_limit
 
     def __call__(self, job: Mapping[str, Any], limit_s: float) -> Outcome:
         started = time.monotonic()
@@ -63,8 +70,11 @@ class WorkerLauncher:
                 os.close(writer)
             try:
                 _hand_over(process, {**job, "results_fd": writer})
-                text, ended = _listen(reader, started + limit_s)
+                text, ended, used = _listen(reader, started + limit_s, process.pid, self._memory_limit)
                 status, reason = _wait(process, ended, started + limit_s)
+                if used is not None:
+                    status = "out_of_memory"
+                    reason = f"used {used} bytes of memory, above its limit of {self._memory_limit}"
             finally:
                 os.close(reader)
                 _kill(process)
@@ -82,21 +92,31 @@ def _hand_over(process: subprocess.Popen[bytes], job: Mapping[str, Any]) -> None
         pass  # it died before it listened; its status says how
 
 
-def _listen(reader: int, deadline: float) -> tuple[bytes, bool]:
-    """Everything up to the end of the pipe; False when the deadline or the size limit came first."""
+def _listen(reader: int, deadline: float, pid: int, limit: int | None) -> tuple[bytes, bool, int | None]:
+    """Everything up to the end of the pipe; False when a limit came first; the bytes used where that of memory did."""
     chunks: list[bytes] = []
     size = 0
     with selectors.DefaultSelector() as selector:
         selector.register(reader, selectors.EVENT_READ)
         while (left := deadline - time.monotonic()) > 0 and size <= MOST_BYTES:
-            if not selector.select(timeout=left):
-                break
+            if limit is not None and (used := _resident(pid)) > limit:
+                return b"".join(chunks), False, used
+            if not selector.select(timeout=left if limit is None else min(left, LOOK_S)):
+                continue
             chunk = os.read(reader, 1 << 20)
             if not chunk:
-                return b"".join(chunks), True
+                return b"".join(chunks), True, None
             chunks.append(chunk)
             size += len(chunk)
-    return b"".join(chunks), False
+    return b"".join(chunks), False, None
+
+
+def _resident(pid: int) -> int:
+    """Resident bytes of a process; 0 when it has just ended or the system does not tell."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
+    except (OSError, IndexError, ValueError):
+        return 0
 
 
 def _wait(process: subprocess.Popen[bytes], ended: bool, deadline: float) -> tuple[Status, str | None]:
@@ -141,6 +161,8 @@ def _judge(text: bytes, status: Status, reason: str | None, noise: str, limit_s:
         return Outcome(
             status=status, reason=f"{reason or f'no end within its limit of {limit_s:g} s'}{said}", wall_s=wall_s
         )
+    if status == "out_of_memory":
+        return Outcome(status=status, reason=f"{reason}{said}", wall_s=wall_s)
     try:
         records = _parse(text)
     except ValueError as error:

@@ -41,6 +41,12 @@ def machine(root: Path = ROOT) -> Machine:
     )
 
 
+def memory_limit(root: Path = ROOT) -> int:
+    """Bytes that processes here may use together: a control group's limit where that is below the machine's memory."""
+    limit = (_text(root / "sys/fs/cgroup/memory.max") or "").strip()
+    return min(_memory(root), int(limit)) if limit.isdigit() else _memory(root)
+
+
 def available_cores() -> int:
     """Cores that this process may run on."""
     return len(os.sched_getaffinity(0))

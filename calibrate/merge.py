@@ -16,6 +16,7 @@ from typing import Literal, TypeVar
 from calibrate.compiling import PROOFS
 from calibrate.fit import memory_fit
 from calibrate.pooling import agreed, joined, pool_figures, pool_laws
+from calibrate.tokenizing import router_of
 from profiles import store
 from profiles.entry import (
     Accuracy,
@@ -24,10 +25,13 @@ from profiles.entry import (
     ConcurrencyPoint,
     Entry,
     FellBackCell,
+    Interference,
     Memory,
     MemoryCell,
+    OptionEffect,
     Ownership,
     Surface,
+    TokenizerCost,
 )
 from profiles.errors import InputError
 from profiles.schema import Host, Profile
@@ -49,7 +53,8 @@ def merge(profiles: Sequence[Profile], name: str) -> Profile:
             raise InputError(f"the run {run} stands in the list twice; a run counts once")
     for other in profiles[1:]:
         _same_machine(first, other)
-    entries = _grouped((e for p in profiles for e in p.entries), lambda e: e.key)
+    entries = tuple(_entry(g) for g in _grouped((e for p in profiles for e in p.entries), lambda e: e.key))
+    together = _grouped((i for p in profiles for i in p.interference or ()), _who)
     return Profile(
         schema="simcap.profile/1",
         name=name,
@@ -59,8 +64,10 @@ def merge(profiles: Sequence[Profile], name: str) -> Profile:
         device=first.device,
         host=first.host,
         software=first.software,
+        router=router_of({e.model: e.tokenizer for e in entries if e.tokenizer}),
         notes=tuple(dict.fromkeys(note for p in profiles for note in p.notes)),
-        entries=tuple(_entry(group) for group in entries),
+        entries=entries,
+        interference=tuple(_interference(group) for group in together) or None,
     )
 
 
@@ -73,7 +80,7 @@ def runs_of(profile: Profile) -> tuple[str, ...]:
 
 def _same_machine(a: Profile, b: Profile) -> None:
     for profile in (a, b):
-        if profile.sources or profile.router:
+        if profile.sources or (profile.router and profile.router.per_token_s.origin != "measured"):
             raise InputError(f"{profile.name} holds published or assumed figures; only measured runs merge")
     for key in type(a.device).model_fields:
         if key != "memory_bytes":
@@ -136,6 +143,8 @@ def _entry(entries: Sequence[Entry]) -> Entry:
         memory=_memory(first.key, [e.memory for e in entries if e.memory]),
         accuracy=accuracy,
         ownership=ownership,
+        effects=_effects([x for e in entries for x in e.effects or ()]) or None,
+        tokenizer=_tokenizer(first.key, [e.tokenizer for e in entries if e.tokenizer]),
     )
 
 
@@ -176,6 +185,35 @@ def _concurrency(key: str, points: Sequence[ConcurrencyPoint]) -> ConcurrencyPoi
         "slowdown": sum(n * p.slowdown for n, p in zip(counts, points, strict=True)) / sum(counts),
     }
     return points[0].model_copy(update=fields)
+
+
+def _who(one: Interference) -> Hashable:
+    return one.provider, tuple((m.model, m.artifact, m.tokens, m.batch) for m in one.members)
+
+
+def _interference(runs: Sequence[Interference]) -> Interference:
+    """The run in which the sharing law erred most, as of drift the worst is kept."""
+    return max(runs, key=lambda one: one.residual)
+
+
+def _effects(found: Sequence[OptionEffect]) -> tuple[OptionEffect, ...]:
+    """Each option once; where runs saw different things, what one of them saw."""
+    order = ["outputs", "latency", "none"]
+    return tuple(min(g, key=lambda e: order.index(e.seen)) for g in _grouped(found, lambda e: (e.name, e.value)))
+
+
+def _tokenizer(key: str, costs: Sequence[TokenizerCost]) -> TokenizerCost | None:
+    if not costs:
+        return None
+    what = f"{key}: tokenizer"
+    groups = _grouped((c for one in costs for c in one.cells), lambda c: c.tokens)
+    return TokenizerCost(
+        digest=agreed([c.digest for c in costs], f"{what}: digest"),
+        base_s=pool_figures([c.base_s for c in costs], what),
+        per_token_s=pool_figures([c.per_token_s for c in costs], what),
+        cells=tuple(pool_laws(g, f"{what} at {g[0].tokens} tokens") for g in groups),
+        largest_residual=max(c.largest_residual for c in costs),
+    )
 
 
 def _memory(key: str, memories: Sequence[Memory]) -> Memory | None:

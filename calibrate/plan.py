@@ -12,6 +12,7 @@ import json
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Literal
 
 from calibrate.artifacts import Artifact
@@ -22,8 +23,23 @@ SENTINEL_EVERY = 5
 
 
 @dataclass(frozen=True)
+class Library:
+    """A library of custom operators. digest: of its bytes, since another build of it is another measurement."""
+
+    path: str
+    digest: str
+
+    @property
+    def label(self) -> str:
+        return f"{Path(self.path).name} {self.digest}"
+
+
+@dataclass(frozen=True)
 class PlannedCell:
-    """One measurement point. threads: intra-op threads of the session; options: of the provider, sorted."""
+    """One measurement point. threads: intra-op threads of the session; options: of the provider, sorted.
+
+    library: of custom operators that the session registers.
+    """
 
     model: str
     artifact: str
@@ -33,6 +49,7 @@ class PlannedCell:
     tokens: int
     batch: int
     options: tuple[tuple[str, str], ...] = ()
+    library: Library | None = None
 
     @property
     def entry(self) -> tuple[str, str, ProviderName]:
@@ -64,18 +81,25 @@ def cells_of(
     batches: Sequence[int],
     threads: int,
     options: Mapping[ProviderName, Mapping[str, str]] | None = None,
+    libraries: Mapping[ProviderName, Library] | None = None,
 ) -> list[PlannedCell]:
-    """Every combination, in reading order. options: by provider."""
-    given = options or {}
-    return [
-        PlannedCell(
-            a.model, a.artifact, a.digest, provider, threads, t, b, tuple(sorted(given.get(provider, {}).items()))
-        )
-        for a in artifacts
-        for provider in providers
-        for b in batches
-        for t in tokens
-    ]
+    """Every combination, in reading order. options, libraries: by provider.
+
+    An artifact with a precision is a provider's own conversion: it has cells on those providers only that convert to it.
+    """
+    cells: list[PlannedCell] = []
+    for a in artifacts:
+        for provider in providers:
+            if a.precision is not None and provider not in a.precision.options:
+                continue
+            own = {**(options or {}).get(provider, {}), **(a.precision.options[provider] if a.precision else {})}
+            given, library = tuple(sorted(own.items())), (libraries or {}).get(provider)
+            cells += [
+                PlannedCell(a.model, a.artifact, a.digest, provider, threads, t, b, given, library)
+                for b in batches
+                for t in tokens
+            ]
+    return cells
 
 
 def sentinel_of(cells: Sequence[PlannedCell]) -> PlannedCell:

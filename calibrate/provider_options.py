@@ -41,7 +41,14 @@ CANDIDATES: dict[ProviderName, dict[str, str]] = {
         "arena_extend_strategy": "kSameAsRequested",
         "tunable_op_enable": "0",
     },
-    "cuda": {"device_id": "0", "gpu_mem_limit": "8589934592", "arena_extend_strategy": "kSameAsRequested"},
+    "cuda": {
+        "device_id": "0",
+        "gpu_mem_limit": "8589934592",
+        "arena_extend_strategy": "kSameAsRequested",
+        "cudnn_conv_algo_search": "HEURISTIC",
+        "do_copy_in_default_stream": "1",
+        "use_tf32": "1",
+    },
 }
 CACHE_OPTION: dict[ProviderName, str] = {"openvino": "cache_dir", "migraphx": "migraphx_model_cache_dir"}
 """Providers that compile, and the option that names their cache's directory."""
@@ -79,7 +86,7 @@ def ask(provider: ProviderName, launch: Launch, threads: int, wanted: Mapping[st
         return Known({})
     with tempfile.TemporaryDirectory(prefix="simcap-") as folder:
         model = Path(folder) / "small.onnx"
-        model.write_bytes(_small_model())
+        model.write_bytes(small_model())
         candidates = {n: v or str(Path(folder) / "cache") for n, v in CANDIDATES.get(provider, {}).items()}
         job = {
             "op": "options",
@@ -118,7 +125,7 @@ def parse_option(argument: str) -> tuple[ProviderName, str, str]:
     raise InputError(f"--option {argument!r}: no provider {provider!r}; {nearest(provider, EXECUTION_PROVIDERS)}")
 
 
-def _small_model() -> bytes:
+def small_model() -> bytes:
     """One matrix product, which every provider takes."""
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper

@@ -12,22 +12,21 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
-from statistics import median
 
 from calibrate.artifacts import Artifact, OwnModel, from_file, from_zoo
 from calibrate.assemble import Run, failures, profile_of
+from calibrate.bench import Bench
+from calibrate.beside import Cpu, measure_beside
 from calibrate.checks import check
-from calibrate.compiling import measure_compiles, shapes_to_compile
-from calibrate.concurrency import measure_concurrency
-from calibrate.drift import GATES, Reference, measure_drift
+from calibrate.custom_ops import try_library
+from calibrate.drift import GATES
 from calibrate.environments import interpreters
-from calibrate.fit import pooled
-from calibrate.gpus import Search, device_of
+from calibrate.gpus import Search, device_of, memory_of
 from calibrate.journal import Journal
 from calibrate.launch import Launch
 from calibrate.machine import Machine, machine, simcap_version
-from calibrate.ownership import verdict_of
-from calibrate.plan import PlannedCell, cells_of
+from calibrate.plan import Library, PlannedCell, cells_of
+from calibrate.precision import with_precisions
 from calibrate.provider_options import Known, ask
 from calibrate.results import RuntimeRecord
 from calibrate.run import Progress, Rules, Runner
@@ -49,7 +48,8 @@ class Request:
 
     models: names of the zoo; own: the user's files; out: where the profile goes; gpu: device of the catalog, found by
     `search` (None for `cpu`); runtimes: interpreters that the person chose; options: by provider; gates: least values;
-    widths: how many inferences at once, besides one alone (none: not measured); artifacts: of each model of the zoo.
+    widths: how many inferences at once, besides one alone (none: not measured); artifacts: of each model of the zoo;
+    libraries: of custom operators, by provider; precisions: that providers convert each artifact to, besides as it is.
     """
 
     models: Sequence[str]
@@ -70,6 +70,8 @@ class Request:
     strict: bool = False
     widths: Sequence[int] = ()
     artifacts: Sequence[str] = ("fp32",)
+    libraries: Mapping[ProviderName, Library] = field(default_factory=dict)
+    precisions: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -95,20 +97,24 @@ def carry_out(request: Request, launcher: Launcher, report: Callable[[Progress],
     """Measure, resuming what an interrupted run of the same request left, and save the profile."""
     providers, name = check(request)
     runtimes = _set_up(request, providers, launcher)
-    artifacts = _artifacts(request, next(iter(runtimes.launches.values())), report)
+    as_they_are = _artifacts(request, runtimes.launches, report)
+    artifacts, notes = with_precisions(as_they_are, request.precisions, runtimes.known)
     options = {p: k.options for p, k in runtimes.known.items()}
-    cells = cells_of(artifacts, providers, request.tokens, request.batches, request.threads, options)
+    cells = cells_of(artifacts, providers, request.tokens, request.batches, request.threads, options, request.libraries)
     by_name = {(a.model, a.artifact): a for a in artifacts}
     if request.strict:
         insist(cells, by_name, runtimes.launches, request.rules.cell_limit_s, request.seed)
     here, version = machine(), simcap_version()
     journal = Journal(request.out, _identity(request, cells, runtimes, here, version))
     resumed = len(journal.visits)
-    runner = Runner(
-        cells, by_name, request.rules, request.seed, runtimes.launches, journal, report, _memory_file(request)
-    )
+
+    def say(doing: str) -> None:
+        report(Progress(len(cells), len(cells), doing, 0.0))
+
+    bench = Bench(by_name, runtimes.launches, journal, request.rules.cell_limit_s, request.seed, say)
+    runner = Runner(cells, request.rules, bench, report, memory_of(request.search))
     runner.run()
-    extra = _beside(request, cells, by_name, runtimes, launcher, journal, report)
+    notes += measure_beside(request, cells, bench, Cpu.of(request, launcher))
     drift = drift_of(runner.sentinel.label, journal.visits)
     run = Run(
         cells=cells,
@@ -122,7 +128,7 @@ def carry_out(request: Request, launcher: Launcher, report: Callable[[Progress],
         device=device_of(request.gpu, here, request.search),
         drift=drift,
         simcap=version,
-        extra_notes=extra,
+        extra_notes=notes,
     )
     profile = profile_of(run, name, datetime.now(UTC).isoformat(timespec="seconds"))
     told = failures(run)
@@ -140,16 +146,10 @@ def _set_up(request: Request, providers: list[ProviderName], launcher: Launcher)
     pythons = interpreters(providers, request.cache, dict(request.runtimes))
     launches = {p: launcher(python) for p, python in pythons.items()}
     runtimes = {p: probe(launch, p) for p, launch in launches.items()}
+    for provider, library in request.libraries.items():
+        try_library(provider, library, launches[provider])
     known = {p: ask(p, launch, request.threads, request.options.get(p, {})) for p, launch in launches.items()}
     return _Set(launches, runtimes, known)
-
-
-def _memory_file(request: Request) -> Path | None:
-    """Amdgpu's count of bytes in use; None without a card in sysfs, or with several, whose order providers do not tell."""
-    cards = [g for g in request.search.gpus if g.place.startswith("/sys/class/drm")] if request.search else []
-    if len(cards) != 1 or cards[0].used_bytes is None:
-        return None
-    return Path(cards[0].place) / "device" / "mem_info_vram_used"
 
 
 def _identity(
@@ -166,68 +166,19 @@ def _identity(
     }
 
 
-def _beside(
-    request: Request,
-    cells: Sequence[PlannedCell],
-    artifacts: Mapping[tuple[str, str], Artifact],
-    runtimes: _Set,
-    launcher: Launcher,
-    journal: Journal,
-    report: Callable[[Progress], None],
-) -> list[str]:
-    """Compile times, several at once, and drift, of cells that their provider ran; returns notes."""
-
-    def say(doing: str) -> None:
-        report(Progress(len(cells), len(cells), doing, 0.0))
-
-    ran = [c for c in cells if (v := verdict_of(c, journal.visits)) is None or v.word != "fell_back"]
-    limit, seed = request.rules.cell_limit_s, request.seed
-    measure_compiles(shapes_to_compile(ran), artifacts, runtimes.launches, journal, limit, seed, say)
-    if request.widths:
-        ends = [c for c in _ends(ran) if pooled(journal.visits, c.key, request.rules.cadences[0])]
-        alone = {c.key: median(pooled(journal.visits, c.key, request.rules.cadences[0])) for c in ends}
-        measure_concurrency(ends, request.widths, alone, artifacts, runtimes.launches, journal, limit, seed, say)
-    compared = {key: _compared_with(artifact, request) for key, artifact in artifacts.items()}
-    # on the CPU a model is its own reference, unless another artifact of it is
-    candidates = [c for c in ran if c.provider != "cpu" or compared[c.model, c.artifact].digest != c.digest]
-    if not candidates:
-        return []
-    python = interpreters(["cpu"], request.cache, dict(request.runtimes))["cpu"]
-    reference = launcher(python)
-    try:
-        version = probe(reference, "cpu").onnxruntime
-    except Exception as error:  # any reason not to have a reference is told; drift is then not measured
-        return [f"drift was not measured, for want of a CPU reference: {error}"]
-    references = {
-        key: Reference(artifact, reference, f"{artifact.artifact} on cpu (ONNX Runtime {version})")
-        for key, artifact in compared.items()
-    }
-    measure_drift(_ends(candidates), artifacts, references, runtimes.launches, journal, limit, seed, say)
-    return []
-
-
-def _compared_with(artifact: Artifact, request: Request) -> Artifact:
-    """What drift is measured against: the fp32 artifact where the zoo has one, otherwise the user's own file itself."""
-    zoo = artifact.model in request.models and artifact.artifact in request.artifacts
-    return from_zoo(artifact.model, request.cache, request.seed) if zoo and artifact.artifact != "fp32" else artifact
-
-
-def _ends(cells: Sequence[PlannedCell]) -> list[PlannedCell]:
-    """The shortest and the longest text of each entry, at its smallest batch."""
-    chosen: list[PlannedCell] = []
-    for entry in dict.fromkeys(c.entry for c in cells):
-        own = sorted((c for c in cells if c.entry == entry), key=lambda c: (c.batch, c.tokens))
-        own = [c for c in own if c.batch == own[0].batch]
-        chosen += dict.fromkeys((own[0], own[-1]))
-    return chosen
-
-
-def _artifacts(request: Request, launch: Launch, report: Callable[[Progress], None]) -> list[Artifact]:
+def _artifacts(
+    request: Request, launches: Mapping[ProviderName, Launch], report: Callable[[Progress], None]
+) -> list[Artifact]:
+    """The files. A file of the user's is looked at with the library of custom operators, where there is one."""
     found: list[Artifact] = []
     total = len(request.models) * len(request.artifacts) + len(request.own)
     for own in request.own:
         report(Progress(len(found), total, f"looking at {own.path.name}", request.rules.budget_s))
-        found.append(from_file(own, launch))
+        for provider, library in request.libraries.items():
+            found.append(from_file(own, launches[provider], provider, library.path))
+            break
+        else:
+            found.append(from_file(own, next(iter(launches.values()))))
     for name, artifact in product(request.models, request.artifacts):
         report(Progress(len(found), total, f"building {name} {artifact}", request.rules.budget_s))
         found.append(from_zoo(name, request.cache, request.seed, artifact))

@@ -14,7 +14,8 @@ from profiles.document import Strict
 
 Nanoseconds = Annotated[int, Field(gt=0)]
 Bytes = Annotated[int, Field(ge=0)]
-Status = Literal["done", "failed", "crashed", "timed_out", "garbage"]
+Status = Literal["done", "failed", "crashed", "timed_out", "out_of_memory", "garbage"]
+Role = Literal["cell", "sentinel", "compile", "drift", "concurrency", "together", "effect", "tokenizer"]
 
 
 class RuntimeRecord(Strict):
@@ -135,6 +136,39 @@ class ConcurrencyRecord(Strict):
     ns: Annotated[tuple[Nanoseconds, ...], Field(min_length=1)]
 
 
+class TogetherRecord(Strict):
+    """Different models at once, each back to back on a session of its own. `names`, `tokens`, `ns`: by member."""
+
+    kind: Literal["together"]
+    names: Annotated[tuple[str, ...], Field(min_length=1)]
+    tokens: tuple[int, ...]
+    span_ns: Nanoseconds
+    ns: tuple[tuple[Nanoseconds, ...], ...]
+
+
+class EffectRecord(Strict):
+    """One provider option against none, in turns. `with_s`, `without_s`: medians of each turn.
+
+    `max_abs`: largest difference of outputs; `noise`: the same between two runs that both had the option.
+    """
+
+    kind: Literal["effect"]
+    name: str
+    value: str
+    max_abs: Annotated[float, Field(ge=0)]
+    noise: Annotated[float, Field(ge=0)]
+    with_s: Annotated[tuple[float, ...], Field(min_length=1)]
+    without_s: Annotated[tuple[float, ...], Field(min_length=1)]
+
+
+class TokenizedRecord(Strict):
+    """Texts of about so many tokens, each encoded once. `tokens`: what the tokenizer made of them, the median."""
+
+    kind: Literal["tokenized"]
+    tokens: Annotated[int, Field(ge=1)]
+    ns: Annotated[tuple[Nanoseconds, ...], Field(min_length=1)]
+
+
 class OutputsRecord(Strict):
     kind: Literal["outputs"]
     name: str
@@ -177,6 +211,9 @@ Record = Annotated[
     | CompileRecord
     | OutputsRecord
     | ConcurrencyRecord
+    | TogetherRecord
+    | EffectRecord
+    | TokenizedRecord
     | AccuracyRecord
     | FailureRecord
     | EndRecord,
@@ -205,10 +242,11 @@ class Visit(Strict):
     """One measurement of one cell: a line of the journal. A cell may be visited again to narrow its interval.
 
     `compile`: a pair of fresh processes, the first with an empty cache, the second with what the first left there;
-    `drift`: the cell's outputs compared with the reference's; `concurrency`: several at once.
+    `drift`: the cell's outputs compared with the reference's; `concurrency`: several at once; `together`: this model beside
+    others; `effect`: with and without a provider option; `tokenizer`: of the model's text.
     """
 
     cell: str
-    role: Literal["cell", "sentinel", "compile", "drift", "concurrency"]
+    role: Role
     started: str
     outcome: Outcome

@@ -1,6 +1,6 @@
 """Drive the measurement: every cell once in random order, then again where the intervals are widest, within a budget.
 
-Enters: cells, rules, a launcher, a journal that may already hold visits. Leaves: the journal with all visits.
+Enters: cells, rules, a bench whose journal may already hold visits. Leaves: the journal with all visits.
 Time: what the budget leaves after the workers' own overhead (start, loads, profiling; taken from the visits so far) is
 shared out, half of it equally and half by the cost of one inference. Every cell is measured at least once, even when
 that exceeds the budget; after that the budget binds.
@@ -11,19 +11,15 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from pathlib import Path
+from functools import partial
 from typing import Any, Literal
 
-from calibrate.artifacts import Artifact
+from calibrate.bench import Bench
 from calibrate.fit import pooled
-from calibrate.jobs import job_for
-from calibrate.journal import Journal
-from calibrate.launch import Launch
 from calibrate.plan import SENTINEL_EVERY, PlannedCell, Step, block, sentinel_of, weight_of
 from calibrate.results import LatencyRecord, Visit
 from calibrate.worker.stability import relative_width
-from profiles.entry import PROVIDER_DEVICE, ProviderName
+from profiles.entry import PROVIDER_DEVICE
 
 CadenceName = Literal["tight", "paced"]
 OVERHEAD_GUESS_S = 1.5  # before the first visit has told
@@ -73,46 +69,40 @@ class Progress:
 
 
 class Runner:
-    """One calibration run. artifacts: by (model, artifact). launches: by provider. report: called before each visit.
+    """One calibration run. report: called before each visit.
 
-    memory_file: where the device's bytes in use stand; without it the memory of GPU providers is not measured.
+    memory: where the device's bytes in use stand (`gpus.memory_of`); without it the memory of GPU providers is not measured.
     """
 
     def __init__(
         self,
         cells: Sequence[PlannedCell],
-        artifacts: Mapping[tuple[str, str], Artifact],
         rules: Rules,
-        seed: int,
-        launches: Mapping[ProviderName, Launch],
-        journal: Journal,
+        bench: Bench,
         report: Callable[[Progress], None],
-        memory_file: Path | None = None,
+        memory: str | None = None,
     ) -> None:
         self.cells = list(cells)
         self.sentinel = sentinel_of(cells)
-        self._artifacts = artifacts
         self._rules = rules
-        self._seed = seed
-        self._launches = launches
-        self._journal = journal
+        self._bench = bench
         self._report = report
-        self._memory_file = memory_file
+        self._memory = memory
 
     def run(self) -> None:
         """Measure until every cell is narrow or the budget is spent."""
         for attempt in range(ATTEMPTS):
             if missing := self._missing(attempt + 1):
-                self._walk(block(missing, self.sentinel, self._seed, -attempt), first=True)
+                self._walk(block(missing, self.sentinel, self._bench.seed, -attempt), first=True)
         number = 1
         while widest := self._widest():
-            self._walk(block(widest, self.sentinel, self._seed, number), first=False)
+            self._walk(block(widest, self.sentinel, self._bench.seed, number), first=False)
             number += 1
 
     def _missing(self, attempts: int) -> list[PlannedCell]:
         """Cells without a visit, and those whose workers crashed each time and fewer times than `attempts`."""
         statuses: dict[str, list[str]] = {c.key: [] for c in self.cells}
-        for visit in self._journal.visits:
+        for visit in self._bench.journal.visits:
             if visit.role == "cell" and visit.cell in statuses:
                 statuses[visit.cell].append(visit.outcome.status)
         return [c for c in self.cells if len(s := statuses[c.key]) < attempts and all(x == "crashed" for x in s)]
@@ -125,14 +115,14 @@ class Runner:
     @property
     def _visits(self) -> list[Visit]:
         """Those of the matrix; compile and drift have a number of visits each and no share of the budget."""
-        return [v for v in self._journal.visits if v.role in {"cell", "sentinel"}]
+        return [v for v in self._bench.journal.visits if v.role in {"cell", "sentinel"}]
 
     def _walk(self, steps: Sequence[Step], first: bool) -> None:
         for place, step in enumerate(steps):
             rest = steps[place:]
             overhead = self._overhead_s() * len(rest)
             left = max(self.left_s, overhead if first else 0.0)
-            visited = {v.cell for v in self._journal.visits if v.role == "cell"}
+            visited = {v.cell for v in self._bench.journal.visits if v.role == "cell"}
             self._report(Progress(len(visited), len(self.cells), step.cell.label, left))
             if step.role == "sentinel":
                 job = self._job(step.cell, {"tight": SENTINEL_S}, thorough=False)
@@ -140,16 +130,14 @@ class Runner:
                 share = self._share(step.cell, [s.cell for s in rest if s.role == "cell"])
                 seconds = max(LEAST_SLICE_S, (self.left_s - overhead) * share)
                 job = self._job(step.cell, self._split(min(seconds, self._rules.cell_limit_s / 2)), thorough=first)
-            started = datetime.now(UTC).isoformat(timespec="seconds")
-            outcome = self._launches[step.cell.provider](job, self._rules.cell_limit_s)
-            self._journal.add(Visit(cell=step.cell.key, role=step.role, started=started, outcome=outcome))
+            self._bench.keep(step.cell, step.role, partial(self._bench.launch, step.cell, job))
 
     def _share(self, cell: PlannedCell, rest: Sequence[PlannedCell]) -> float:
         weights = [self._weight(c) for c in rest]
         return 0.5 / len(rest) + 0.5 * self._weight(cell) / sum(weights)
 
     def _weight(self, cell: PlannedCell) -> float:
-        return weight_of(cell, self._artifacts[cell.model, cell.artifact].size_bytes)
+        return weight_of(cell, self._bench.artifact(cell).size_bytes)
 
     def _split(self, seconds: float) -> dict[CadenceName, float]:
         """A paced inference takes its gap too: each cadence gets time in proportion to what one sample costs."""
@@ -158,16 +146,16 @@ class Runner:
 
     def _job(self, cell: PlannedCell, seconds: Mapping[CadenceName, float], thorough: bool) -> dict[str, Any]:
         """thorough: with further loads, memory and ownership, as on the first visit of a cell."""
-        artifact, rules = self._artifacts[cell.model, cell.artifact], self._rules
+        rules, on_gpu = self._rules, PROVIDER_DEVICE[cell.provider] == "gpu"
         rule = {"enough": rules.enough, "at_least": rules.at_least, "target": rules.target}
         job: dict[str, Any] = {
-            **job_for("cell", cell, artifact, self._seed),
+            **self._bench.job("cell", cell),
             "loads": rules.loads if thorough else 1,
-            "memory": thorough and (PROVIDER_DEVICE[cell.provider] == "cpu" or self._memory_file is not None),
+            "memory": thorough and (not on_gpu or self._memory is not None),
             "ownership": thorough and self._needs_proof(cell),
         }
-        if PROVIDER_DEVICE[cell.provider] == "gpu" and self._memory_file is not None:
-            job["memory_file"] = str(self._memory_file)
+        if on_gpu and self._memory is not None:
+            job["memory_of"] = self._memory
         for cadence, budget in seconds.items():
             job[cadence] = {**rule, "seconds": budget}
         if "paced" in job:

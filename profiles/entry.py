@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from profiles.document import Strict
 from profiles.errors import InputError
-from profiles.quantity import Figure, Law, PositiveInt
+from profiles.quantity import Figure, Law, PositiveInt, Seconds
 from profiles.surface import ServiceSurface, TokenCurve
 
 ProviderName = Literal["migraphx", "rocm", "cpu", "openvino", "cuda"]
@@ -171,12 +171,63 @@ class Ownership(Strict):
     fell_back: tuple[FellBackCell, ...] = ()
 
 
+class OptionEffect(Strict):
+    """What was seen of a provider option that the build accepts. `none`: perhaps it is ignored, and `told` says so."""
+
+    name: str
+    value: str
+    seen: Literal["outputs", "latency", "none"]
+    told: str
+
+
 class Provider(Strict):
-    """An ONNX Runtime execution provider with the options it was given. `threads`: intra-op threads, CPU kinds only."""
+    """An ONNX Runtime execution provider with the options it was given. `threads`: intra-op threads, CPU kinds only.
+
+    `custom_ops`: file name and digest of the library of custom operators that its sessions registered.
+    """
 
     name: ProviderName
     options: dict[str, str] = {}
     threads: PositiveInt | None = None
+    custom_ops: str | None = None
+
+
+class TokenizerCost(Strict):
+    """Seconds = base_s + per_token_s * tokens that a tokenizer takes for a text on one CPU core.
+
+    `largest_residual`: the largest relative error of that line at a median of `cells`.
+    """
+
+    digest: str
+    base_s: Figure
+    per_token_s: Figure
+    cells: Annotated[tuple[Cell, ...], Field(min_length=1)]
+    largest_residual: Annotated[float, Field(ge=0)]
+
+
+class Member(Strict):
+    """One of several models that ran at once. `slowdown`: mean time of an inference over that alone."""
+
+    model: str
+    artifact: str
+    tokens: PositiveInt
+    batch: PositiveInt = 1
+    slowdown: Annotated[float, Field(gt=0)]
+    median_s: Seconds
+    n: PositiveInt
+
+
+class Interference(Strict):
+    """Different models at once on one provider, a session each, back to back.
+
+    `expected`: the slowdown of each by the sharing law, max(1, sum of occupancies). `residual`: the largest
+    |slowdown / expected - 1| of the members: how far the law errs about models beside each other.
+    """
+
+    provider: ProviderName
+    members: Annotated[tuple[Member, ...], Field(min_length=2)]
+    expected: Annotated[float, Field(ge=1)]
+    residual: Annotated[float, Field(ge=0)]
 
 
 class Entry(Strict):
@@ -197,6 +248,8 @@ class Entry(Strict):
     memory: Memory | None = None
     accuracy: Accuracy | None = None
     ownership: Ownership | None = None
+    effects: tuple[OptionEffect, ...] | None = None
+    tokenizer: TokenizerCost | None = None
 
     @property
     def key(self) -> str:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from profiles.document import Strict, nearest
-from profiles.entry import Entry
+from profiles.entry import Entry, Interference
 from profiles.errors import InputError
 from profiles.quantity import Figure, PositiveInt
 
@@ -55,7 +55,10 @@ class RouterOverhead(Strict):
 
 
 class Profile(Strict):
-    """The whole file. `runs`: where runs were merged, each one's start and digest, so that none is counted twice."""
+    """The whole file. `runs`: where runs were merged, each one's start and digest, so that none is counted twice.
+
+    `interference`: different models together, where that was measured.
+    """
 
     schema_version: Literal["simcap.profile/1"] = Field(alias="schema")
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
@@ -69,6 +72,7 @@ class Profile(Strict):
     router: RouterOverhead | None = None
     notes: tuple[str, ...] = ()
     entries: tuple[Entry, ...]
+    interference: tuple[Interference, ...] | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

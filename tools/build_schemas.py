@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from calibrate.plan_file import PlanFile
 from profiles.json_schema import dumps
 from profiles.schema import Profile
 from profiles.store import write_whole
@@ -23,6 +24,7 @@ FORMATS: dict[str, type[BaseModel]] = {
     "scenario": Scenario,
     "result": Result,
     "validation": Validation,
+    "plan": PlanFile,
 }
 
 

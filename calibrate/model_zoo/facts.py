@@ -53,16 +53,8 @@ class Facts:
 
 def facts_of(path: Path) -> Facts:
     """Read a file; InputError when it is no ONNX model or weights beside it are missing."""
-    import onnx
-
     model = _read(path)
     graph = model.graph
-    dtypes: dict[str, int] = {}
-    for tensor in graph.initializer:
-        name = onnx.TensorProto.DataType.Name(tensor.data_type).lower()
-        count = math.prod(tensor.dims)
-        if count > 1 and not name.startswith(("int64", "int32", "bool", "string")):
-            dtypes[name] = dtypes.get(name, 0) + count
     operators: dict[str, int] = {}
     for node in graph.node:
         operators[node.op_type] = operators.get(node.op_type, 0) + 1
@@ -77,12 +69,33 @@ def facts_of(path: Path) -> Facts:
         outputs=tuple(_tensor(o) for o in graph.output),
         opsets={o.domain or "ai.onnx": o.version for o in model.opset_import},
         operators=dict(sorted(operators.items(), key=lambda item: (-item[1], item[0]))),
-        dtypes=dtypes,
+        dtypes=_dtypes(graph),
         size_bytes=size,
         digest=digest,
         producer=model.producer_name,
         notes={p.key: p.value for p in model.metadata_props},
     )
+
+
+def _dtypes(graph: Any) -> dict[str, int]:
+    """Parameters by type."""
+    import onnx
+
+    found: dict[str, int] = {}
+    for tensor in graph.initializer:
+        name = onnx.TensorProto.DataType.Name(tensor.data_type).lower()
+        count = math.prod(tensor.dims)
+        if count > 1 and not name.startswith(("int64", "int32", "bool", "string")):
+            found[name] = found.get(name, 0) + count
+    return found
+
+
+def runs_in_fp32(path: Path) -> bool:
+    """Whether the CPU provider can run the file as a reference: most weights float32, and no operators of a library."""
+    model = _read(path)
+    dtypes = _dtypes(model.graph)
+    foreign = {n.domain for n in model.graph.node} - {"", "ai.onnx", "ai.onnx.ml", "com.microsoft"}
+    return not foreign and 2 * dtypes.get("float", 0) > sum(dtypes.values())
 
 
 def _read(path: Path) -> Any:

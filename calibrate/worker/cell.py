@@ -66,7 +66,7 @@ def _timed(action: Callable[[], Any]) -> Tuple[Any, int]:
 
 def _memory(job: Dict[str, Any]) -> Dict[str, Any]:
     """A session of its own, since watching disturbs; what the process holds before it is the idle baseline."""
-    device = job.get("memory_file")
+    device = job.get("memory_of")
     idle = held(device)
     kept: List[Any] = []
     load_peak, how = peak_while(lambda: kept.append(create(job)), device)

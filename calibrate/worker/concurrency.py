@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any, Callable, Dict, List
+from functools import partial
+from typing import Any, Callable, Dict, List, Sequence
 
 from .session import create, feed
 
@@ -20,32 +21,37 @@ def at_once(job: Dict[str, Any]) -> Dict[str, Any]:
     width = int(job["width"])
     sessions = [create(job) for _ in range(width if job["kind"] == "sessions" else 1)]
     inputs = feed(sessions[0], job)
-    barrier = threading.Barrier(width)
-    ended = [[] for _ in range(width)]  # type: List[List[int]]
-    failures = []  # type: List[BaseException]
     span_ns = int(float(job["seconds"]) * 1e9)
+    runs = [partial(sessions[place % len(sessions)].run, None, inputs) for place in range(width)]
+    ns = [n for mine in run_at_once(runs, span_ns) for n in mine]
+    return {"kind": "concurrency", "how": job["kind"], "width": width, "span_ns": span_ns, "ns": ns}
+
+
+def run_at_once(runs: Sequence[Callable[[], Any]], span_ns: int) -> List[List[int]]:
+    """A thread for each run, all through the same time; the nanoseconds of what ended in it, by run. None may be empty."""
+    barrier = threading.Barrier(len(runs))
+    ended = [[] for _ in runs]  # type: List[List[int]]
+    failures = []  # type: List[BaseException]
 
     def work(place: int) -> None:
-        session = sessions[place % len(sessions)]
         try:
-            session.run(None, inputs)
+            runs[place]()
             barrier.wait()
-            _repeat(lambda: session.run(None, inputs), span_ns, ended[place])
+            _repeat(runs[place], span_ns, ended[place])
         except BaseException as error:
             barrier.abort()
             failures.append(error)
 
-    threads = [threading.Thread(target=work, args=(place,)) for place in range(width)]
+    threads = [threading.Thread(target=work, args=(place,)) for place in range(len(runs))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     if failures:
         raise failures[0]
-    ns = [n for mine in ended for n in mine]
-    if not ns:
+    if not all(ended):
         raise TimeoutError("no inference ended within %g s" % (span_ns / 1e9))
-    return {"kind": "concurrency", "how": job["kind"], "width": width, "span_ns": span_ns, "ns": ns}
+    return ended
 
 
 def _repeat(run: Callable[[], Any], span_ns: int, into: List[int]) -> None:

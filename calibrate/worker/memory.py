@@ -1,4 +1,4 @@
-"""Memory of this process, in bytes; or of a device, when the job names a file that holds its bytes in use.
+"""Memory of this process, in bytes; or of a device, when the job names where its bytes in use stand: a file, or `nvml:0`.
 
 `held`: resident bytes once the C library has given back what was freed; without that, leftovers of loading stay or go by
 chance, by as much as the weights again. `peak_while`: the highest resident size while something runs. The kernel keeps a high-water mark
@@ -12,12 +12,14 @@ import ctypes
 import gc
 import threading
 from pathlib import Path
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 STATUS = Path("/proc/self/status")
 CLEAR = Path("/proc/self/clear_refs")
 RESET_HIGH_WATER_MARK = "5"
 INTERVAL_S = 0.001
+NVML = "nvml:"
+_HANDLES: Dict[str, Tuple[Callable[[Any], Any], Any]] = {}
 
 
 def _status(field: str) -> int:
@@ -35,7 +37,7 @@ def resident() -> int:
 def held(device: Optional[str] = None) -> int:
     """Resident bytes after the C library returned free memory (glibc; elsewhere the resident bytes as they are).
 
-    device: a file with the bytes in use on a device, such as amdgpu's `mem_info_vram_used`; then those.
+    device: a file with the bytes in use on a device, such as amdgpu's `mem_info_vram_used`, or `nvml:N`; then those.
     """
     gc.collect()
     if device is not None:
@@ -48,8 +50,16 @@ def held(device: Optional[str] = None) -> int:
 
 
 def in_use(device: str) -> int:
-    """Bytes in use on the whole device, by whomever."""
-    return int(Path(device).read_text())
+    """Bytes in use on the whole device, by whomever. `nvml:N`: of NVIDIA device N, from the module pynvml."""
+    if not device.startswith(NVML):
+        return int(Path(device).read_text())
+    if device not in _HANDLES:
+        import pynvml
+
+        pynvml.nvmlInit()
+        _HANDLES[device] = (pynvml.nvmlDeviceGetMemoryInfo, pynvml.nvmlDeviceGetHandleByIndex(int(device[len(NVML) :])))
+    ask, handle = _HANDLES[device]
+    return int(ask(handle).used)
 
 
 def peak_while(action: Callable[[], Any], device: Optional[str] = None) -> Tuple[int, str]:

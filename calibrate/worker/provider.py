@@ -50,6 +50,8 @@ def _load(provider: str) -> Optional[str]:
     library = folder / LIBRARIES[provider]
     if not library.exists():
         return "%s is not in this build of ONNX Runtime" % library.name
+    if provider == "CUDAExecutionProvider":
+        _preload_cuda()
     try:
         if (folder / SHARED).exists():
             ctypes.CDLL(str(folder / SHARED), mode=ctypes.RTLD_GLOBAL)  # the provider expects its symbols
@@ -57,6 +59,23 @@ def _load(provider: str) -> Optional[str]:
     except OSError as error:
         return str(error)
     return None
+
+
+def _preload_cuda() -> None:
+    """CUDA and cuDNN from the wheels beside ONNX Runtime, which the loader alone would not find (ONNX Runtime 1.21 and later).
+
+    What is not there is no error here: the system's libraries may serve, and if not the loader says which one is missing.
+    """
+    import onnxruntime
+
+    preload = getattr(onnxruntime, "preload_dlls", None)
+    if preload is None:
+        return
+    with captured():
+        try:
+            preload()
+        except Exception as error:
+            sys.stderr.write(str(error))  # captured and dropped: what counts is what the loader says next
 
 
 @contextmanager

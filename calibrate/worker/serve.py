@@ -115,6 +115,18 @@ def _outputs(job: Dict[str, Any], send: Send) -> None:
     send(save_outputs(job))
 
 
+def _together(job: Dict[str, Any], send: Send) -> None:
+    from .together import together
+
+    send(together(job))
+
+
+def _tokenize(job: Dict[str, Any], send: Send) -> None:
+    from .tokenizing import tokenize
+
+    tokenize(job, send)
+
+
 OPERATIONS: Dict[str, Callable[[Dict[str, Any], Send], None]] = {
     "probe": _probe,
     "inspect": _inspect,
@@ -124,4 +136,6 @@ OPERATIONS: Dict[str, Callable[[Dict[str, Any], Send], None]] = {
     "compile": _compile,
     "outputs": _outputs,
     "concurrency": _concurrency,
+    "together": _together,
+    "tokenize": _tokenize,
 }

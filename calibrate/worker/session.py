@@ -1,8 +1,8 @@
 """Create a session as the job says, and make inputs of one shape for it.
 
-Enters: job keys `model` (path), `provider` (ONNX Runtime's name), `provider_options`, `threads`, `max_id`. Leaves: a
-session that has the provider, or a FellBackError with the library's own reason; a feed of int arrays [batch, tokens], and
-of normal floats [batch, channels, height, width] for `pixel_values` where the model fixes the image's size.
+Enters: job keys `model` (path), `provider` (ONNX Runtime's name), `provider_options`, `threads`, `max_id`, `custom_ops` (a
+library to register, or None). Leaves: a session that has the provider, or a FellBackError with the library's own reason; a
+feed of int arrays [batch, tokens], and of normal floats [batch, channels, height, width] for `pixel_values` where the model fixes the image's size.
 An input that we cannot make up honestly is an UnsupportedInputError.
 """
 
@@ -39,6 +39,8 @@ def create(job: Dict[str, Any], profile_prefix: Optional[str] = None) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = int(job["threads"])
     options.inter_op_num_threads = 1
+    if job.get("custom_ops"):
+        options.register_custom_ops_library(job["custom_ops"])
     if profile_prefix is not None:
         options.enable_profiling = True
         options.profile_file_prefix = profile_prefix

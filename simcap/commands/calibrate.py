@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,12 +26,24 @@ FULL = {"models": "mmbert32k-intent,mmbert32k-jailbreak,mmbert32k-pii", "budget"
 QUICK = {"models": "mmbert-mini-intent,mmbert-mini-jailbreak,mmbert-mini-pii", "budget": "40"}
 TOKENS = "32,64,128,256,512"
 SECONDS_OF = {"s": 1, "m": 60, "h": 3600}
+BYTES_OF = {"K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
+MEMORY_SHARE = 0.9
+"""Of the machine's memory, for one worker: beyond it the kernel would choose whom to kill, and might choose us."""
 
 
 class StoppedError(SimcapError):
     """The person at the terminal stopped the run; what was measured waits in the journal."""
 
     exit_code = 5
+
+
+def _read_plan(ctx: typer.Context, path: Path | None) -> Path | None:
+    """Make the plan's values the defaults of the other options."""
+    if path is not None:
+        from calibrate.plan_file import flags_of
+
+        ctx.default_map = flags_of(path)
+    return path
 
 
 def calibrate(
@@ -47,22 +60,42 @@ def calibrate(
     gate: Annotated[
         list[str] | None, typer.Option(metavar="NAME=LEAST", help="Least agreement. [default: embedding-cosine=0.83]")
     ] = None,
+    custom_ops: Annotated[
+        list[str] | None,
+        typer.Option("--custom-ops", metavar="[PROVIDER=]LIB.so", help="Custom operators to register. [default: rocm]"),
+    ] = None,
+    precision: Annotated[
+        str, typer.Option(metavar="A,B", help="Also as converted by the provider: fp16, bf16 (migraphx, openvino).")
+    ] = "",
     concurrency: Annotated[str, typer.Option(metavar="N,N", help="Inferences at once, as 2,4: gives occupancy.")] = "",
     strict: Annotated[bool, typer.Option("--strict", help="An error when a provider does not do the work.")] = False,
     threads: Annotated[int | None, typer.Option(min=1, help="Of a session. [default: all cores]")] = None,
     budget: Annotated[str | None, typer.Option(metavar="TIME", help="As 90, 20m or 2h. [default: 10m]")] = None,
     cell_limit: Annotated[str, typer.Option(metavar="TIME", help="A cell that takes longer is given up.")] = "10m",
+    cell_memory: Annotated[
+        str | None, typer.Option(metavar="BYTES", help="As 8G; more is given up. [default: 90 % of the machine's]")
+    ] = None,
     cadence: Annotated[str, typer.Option(metavar="A,B", help="tight: back to back; paced: idle gaps.")] = "tight,paced",
     out: Annotated[Path, typer.Option(help="The profile to write.")] = Path("cpu.profile.json"),
     cache: Annotated[Path | None, typer.Option(help="For built models. [default: ~/.cache/simcap]")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of weights, token ids, gaps and order.")] = 1,
+    plan: Annotated[  # noqa: ARG001 - read before the others, whose defaults it sets
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A YAML file with these options; flags go before it.",
+            callback=_read_plan,
+            is_eager=True,
+        ),
+    ] = None,
 ) -> None:
     """Measure models on this machine and write a profile. A stopped run goes on where it was."""
+    from calibrate.custom_ops import parse_libraries
     from calibrate.drift import parse_gates
     from calibrate.environments import parse_runtime
     from calibrate.gpus import check_device
     from calibrate.launch import WorkerLauncher
-    from calibrate.machine import available_cores
+    from calibrate.machine import available_cores, memory_limit
     from calibrate.model_zoo.cache import cache_directory
     from calibrate.request import Request, carry_out
 
@@ -88,9 +121,12 @@ def calibrate(
         strict=strict,
         widths=_counts("--concurrency", concurrency) if concurrency else (),
         artifacts=list(dict.fromkeys(_words(artifacts))),
+        libraries=parse_libraries(custom_ops or []),
+        precisions=list(dict.fromkeys(_words(precision))),
     )
+    most = bytes_of("--cell-memory", cell_memory) if cell_memory else int(MEMORY_SHARE * memory_limit())
     with _progress() as report:
-        finished = _until_stopped(lambda: carry_out(request, WorkerLauncher, report))
+        finished = _until_stopped(lambda: carry_out(request, partial(WorkerLauncher, memory_limit=most), report))
     _say(request, finished)
 
 
@@ -142,6 +178,18 @@ def seconds_of(flag: str, text: str) -> float:
     if not 0 < value < float("inf"):
         raise InputError(f"{flag} {text!r}: expected a time above zero, as in 90, 90s, 20m or 2h")
     return value
+
+
+def bytes_of(flag: str, text: str) -> int:
+    """`8G`, `500M` or plain bytes; K, M, G, T are powers of 1024."""
+    number, unit = (text[:-1], text[-1].upper()) if text[-1:].upper() in BYTES_OF else (text, "")
+    try:
+        value = float(number) * BYTES_OF.get(unit, 1)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise InputError(f"{flag} {text!r}: expected an amount of memory above zero, as in 8G, 500M or 2000000000")
+    return int(value)
 
 
 def _rules(budget: str, cell_limit: str, cadence: str, quick: bool) -> Rules:

@@ -1,4 +1,4 @@
-"""`simcap runtimes list|install|remove`: one build of ONNX Runtime each, in an environment of its own.
+"""`simcap runtimes list|install|remove|doctor`: one build of ONNX Runtime each, in an environment of its own.
 
 Enters: a runtime's name. Leaves: an environment below the cache, whole or not at all. Errors are raised for `simcap.cli`.
 """
@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from simcap.commands.doctor import doctor
 
 app = typer.Typer(
     add_completion=False,
@@ -56,3 +58,6 @@ def remove(name: Name, cache: Cache = None) -> None:
 
     remove_runtime(name, cache_directory(cache))
     typer.echo(f"{name}: removed")
+
+
+app.command("doctor")(doctor)

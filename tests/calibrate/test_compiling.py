@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from calibrate.artifacts import Artifact
+from calibrate.bench import Bench
 from calibrate.compiling import ROUNDS, measure_compiles, proof_of, shapes_to_compile
 from calibrate.entries import Evidence, entry_of
 from calibrate.journal import Journal
@@ -54,7 +55,7 @@ class Compiler:
 
 def _measure(journal: Journal, compiler: Compiler, provider: Any) -> None:
     chosen = shapes_to_compile(_cells(provider))
-    measure_compiles(chosen, BY_NAME, {provider: compiler}, journal, 60, 1, lambda _: None)
+    measure_compiles(chosen, Bench(BY_NAME, {provider: compiler}, journal, 60, 1, lambda _: None))
 
 
 def _compile(journal: Journal, provider: Any) -> Any:

@@ -17,9 +17,10 @@ from tests.calibrate.amd import write
 
 
 def test_pins_are_exact() -> None:
-    """Every runtime is one build of ONNX Runtime and a numpy, each to an exact version."""
+    """Every runtime is one build of ONNX Runtime first, then numpy, each package to an exact version."""
     for wheels in REQUIREMENTS.values():
-        assert len(wheels) == 2
+        assert [w.startswith("onnxruntime") for w in wheels] == [True] + [False] * (len(wheels) - 1)
+        assert wheels[1].startswith("numpy==")
         assert all(w.count("==") == 1 for w in wheels)
     assert REQUIREMENTS["openvino"][0] == "onnxruntime-openvino==1.24.1"
     assert REQUIREMENTS["rocm"][0] == "onnxruntime-rocm==1.22.2.post3"

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from calibrate import gpus_sysfs
-from calibrate.gpus import check_device, device_of, search
+from calibrate.gpus import check_device, device_of, memory_of, search
 from calibrate.machine import machine
+from calibrate.worker import memory
 from profiles.errors import InputError, UnavailableError
-from tests.calibrate import amd
+from tests.calibrate import amd, nvidia
 
 SPX = amd.amdsmi("AMD Instinct MI300X", "gfx942", amd.MI300X_BYTES, "SPX", "NPS1")
 CPX = amd.amdsmi("AMD Instinct MI300X", "gfx942", amd.MI300X_BYTES, "CPX", "NPS1", devices=8)
@@ -96,6 +99,7 @@ def test_an_empty_machine_says_where_we_looked(tmp_path: Path) -> None:
         "/sys/class/drm/card*/device",
         "/sys/class/kfd/kfd/topology",
         "/dev/kfd",
+        "Python module pynvml",
     ]
     assert "cannot be imported" in found.looks[0].found
     with pytest.raises(UnavailableError, match="found no GPU") as nothing:
@@ -144,6 +148,51 @@ def test_what_amdsmi_does_not_support_is_unknown() -> None:
     (gpu,) = search(Path("/nowhere"), module).gpus
     assert gpu.mode is None
     assert gpu.target == "gfx90a"
+
+
+def test_nvidia_by_nvml(tmp_path: Path) -> None:
+    """NVML gives name, target and bytes; H100 and H200 share a target and are told apart by memory; use is read from it."""
+    found = check_device("h200", tmp_path, pynvml=nvidia.pynvml("NVIDIA H200", nvidia.H200_BYTES))
+    assert found is not None
+    (board,) = found.boards()
+    assert (board.first.name, board.first.target, board.memory_bytes) == ("NVIDIA H200", "sm_90", nvidia.H200_BYTES)
+    assert board.first.used_bytes == nvidia.IDLE
+    assert memory_of(found) == "nvml:0"
+    assert device_of("h200", machine(), found).kind == "gpu"
+    with pytest.raises(UnavailableError, match="found NVIDIA H200"):
+        check_device("h100", tmp_path, pynvml=nvidia.pynvml("NVIDIA H200", nvidia.H200_BYTES))
+
+
+def test_two_devices_have_no_memory_of_one(tmp_path: Path) -> None:
+    """With two devices nothing tells which one a provider will use, so no memory is measured; with AMD's one it is a file."""
+    assert memory_of(search(tmp_path, pynvml=nvidia.pynvml("NVIDIA H100", 85_520_809_984, devices=2))) is None
+    amd.mi300x_spx(tmp_path)
+    assert memory_of(search(tmp_path)) == "/sys/class/drm/card1/device/mem_info_vram_used"
+    assert memory_of(None) is None
+
+
+def test_nvml_that_fails_is_told(tmp_path: Path) -> None:
+    """Without a driver NVML's own words are shown, and an old version's name in bytes is read."""
+    failing = search(tmp_path, pynvml=nvidia.pynvml("x", 1, error="NVML Shared Library Not Found"))
+    assert "Python module pynvml: failed: NVML Shared Library Not Found" in failing.told()
+    (gpu,) = search(tmp_path, pynvml=nvidia.pynvml(b"Tesla", 1)).gpus
+    assert gpu.name == "Tesla"
+
+
+def test_the_worker_reads_nvml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Peak and held bytes of a device named `nvml:0` come from NVML, asked while the work runs."""
+    module = nvidia.pynvml("NVIDIA H200", nvidia.H200_BYTES)
+    monkeypatch.setitem(sys.modules, "pynvml", module)
+    monkeypatch.setattr(memory, "_HANDLES", {})
+    assert memory.held("nvml:0") == nvidia.IDLE
+
+    def work() -> None:
+        module.used = nvidia.IDLE + 2_000_000_000
+        time.sleep(0.05)
+        module.used = nvidia.IDLE + 1_000_000_000
+
+    assert memory.peak_while(work, "nvml:0") == (nvidia.IDLE + 2_000_000_000, "sampled")
+    assert memory.held("nvml:0") == nvidia.IDLE + 1_000_000_000
 
 
 def test_unknown_device_is_answered_with_the_nearest() -> None:

@@ -60,6 +60,27 @@ def test_hanging_worker_is_stopped_with_its_children(tmp_path: Path) -> None:
     assert _gone(int(note.read_text()))
 
 
+def test_a_worker_over_its_memory_is_stopped(tmp_path: Path) -> None:
+    """A worker that takes more than its limit ends as `out_of_memory`, with both figures and none of its records."""
+    script = tmp_path / "worker.py"
+    script.write_text(HEAD + _write(LOADED) + "held = b'x' * 200_000_000\ntime.sleep(60)")
+    started = time.monotonic()
+    outcome = WorkerLauncher(worker=script, memory_limit=100_000_000)({"op": "cell"}, 30)
+    assert time.monotonic() - started < 10
+    assert (outcome.status, outcome.records) == ("out_of_memory", ())
+    assert "above its limit of 100000000" in (outcome.reason or "")
+
+
+def test_a_worker_below_its_memory_is_left_alone(tmp_path: Path) -> None:
+    """A limit that is kept changes nothing, and the limit of time holds beside it."""
+    script = tmp_path / "worker.py"
+    script.write_text(HEAD + _write(LOADED, END))
+    assert WorkerLauncher(worker=script, memory_limit=500_000_000)({"op": "cell"}, 30).status == "done"
+    script.write_text(HEAD + "time.sleep(60)")
+    outcome = WorkerLauncher(worker=script, memory_limit=500_000_000)({"op": "cell"}, 1)
+    assert outcome.status == "timed_out"
+
+
 def _gone(pid: int) -> bool:
     """True when the process has ended; one that awaits its parent's notice (a zombie) has."""
     for _ in range(100):

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from calibrate.artifacts import Artifact
+from calibrate.bench import Bench
 from calibrate.journal import Journal
 from calibrate.launch import Launch
 from calibrate.plan import PlannedCell, block, cells_of, sentinel_of
@@ -52,7 +53,8 @@ def _runner(tmp_path: Path, workers: Launch, budget_s: float = 60.0) -> tuple[Ru
     journal = Journal(tmp_path / "out.json", {"cells": [c.key for c in CELLS]})
     told: list[Progress] = []
     by_name = {(a.model, a.artifact): a for a in ARTIFACTS}
-    return Runner(CELLS, by_name, Rules(budget_s=budget_s), 1, {"cpu": workers}, journal, told.append), journal, told
+    bench = Bench(by_name, {"cpu": workers}, journal, 600, 1, lambda _: None)
+    return Runner(CELLS, Rules(budget_s=budget_s), bench, told.append), journal, told
 
 
 def _measured(journal: Journal) -> list[str]:
@@ -121,7 +123,7 @@ def test_only_the_first_visit_is_thorough(tmp_path: Path) -> None:
     assert len([j for j in workers.jobs if "paced" in j]) > len(CELLS)
 
 
-@pytest.mark.parametrize("status", ["crashed", "timed_out", "garbage", "failed"])
+@pytest.mark.parametrize("status", ["crashed", "timed_out", "garbage", "failed", "out_of_memory"])
 def test_a_bad_worker_costs_its_cell_only(tmp_path: Path, status: Any) -> None:
     """A visit that ends badly is recorded, and tried once more only when the worker crashed; every other cell is measured."""
     bad = Outcome(status=status, reason="why", wall_s=1.0)
