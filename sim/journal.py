@@ -102,7 +102,10 @@ def read(file: Path) -> Figures | None:
         if set(data) != {field.name for field in dataclasses.fields(Figures)}:
             return None
         memory = [(float(time), float(used)) for time, used in data["memory"]]
-        return Figures(**data | {"memory": memory, "histogram": np.array(data["histogram"], dtype=np.int64)})
+        compiles = [(float(begin), str(who), int(tokens), float(took)) for begin, who, tokens, took in data["compiles"]]
+        return Figures(
+            **data | {"memory": memory, "compiles": compiles, "histogram": np.array(data["histogram"], dtype=np.int64)}
+        )
     except (OSError, ValueError, TypeError):
         return None
 

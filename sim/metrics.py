@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0}
+MOST_COMPILES = 200  # of one replication, told one by one; more would be a picture of nothing
 HISTOGRAM_EDGES: Floats = np.geomspace(1e-4, 1e3, 141)  # 20 bins a decade, 0.1 ms to 1000 s
 
 
@@ -42,6 +43,7 @@ class Figures:
     failures: Mapping[str, float]
     steps_down: Mapping[str, float]
     memory: list[tuple[float, float]]
+    compiles: list[tuple[float, str, int, float]]
     measured: int
     warmup_removed: int
     histogram: NDArray[np.int64]
@@ -117,6 +119,7 @@ def figures(
         failures={reason: float((records.failure[kept] == k).mean()) for k, reason in enumerate(FAILURES) if k},
         steps_down=_steps_down(records),
         memory=_memory(records),
+        compiles=_compiles(records),
         measured=int(kept.sum()),
         warmup_removed=removed,
         histogram=np.histogram(np.clip(latency[answered], HISTOGRAM_EDGES[0], HISTOGRAM_EDGES[-1]), HISTOGRAM_EDGES)[0],
@@ -144,6 +147,15 @@ def _steps_down(records: Records) -> dict[str, float]:
         name = f"{records.node.signals[variant.signal]}:{variant.provider}:{reason}"
         counts[name] = counts.get(name, 0.0) + count / records.arrived.size
     return counts
+
+
+def _compiles(records: Records) -> list[tuple[float, str, int, float]]:
+    """(start, `signal:provider`, tokens, seconds) of the first compiles, on all replicas."""
+    variants = [records.node.variant(v) for v in range(records.node.variant_count)]
+    names = [f"{records.node.signals[variant.signal]}:{variant.provider}" for variant in variants]
+    return [
+        (time, names[v], tokens, seconds) for time, _, v, tokens, seconds in records.events.compiles[:MOST_COMPILES]
+    ]
 
 
 def _memory(records: Records) -> list[tuple[float, float]]:

@@ -82,6 +82,7 @@ def result_of(sweep: Sweep, entries: Bound, figures: Mapping[float, Sequence[Fig
     for entry in {e.key: e for by_choice in entries.values() for e in by_choice.values()}.values():
         for origin, count in origins(entry).items():
             counts[origin] = counts.get(origin, 0) + count
+    memory = node_of(scenario, profile).memory
     return Result(
         scenario=scenario.name,
         question=scenario.question,
@@ -93,6 +94,8 @@ def result_of(sweep: Sweep, entries: Bound, figures: Mapping[float, Sequence[Fig
         slo=Slo(latency_s=scenario.slo.latency_s, attainment=scenario.slo.attainment),
         points=tuple(points),
         capacity=capacity_of(scenario, points),
+        memory_capacity_bytes=memory.capacity_bytes if memory else None,
+        memory_watermark=memory.watermark if memory else None,
         inputs=inputs_of(scenario, profile, entries),
         notes=(
             *notes_of_arrivals(scenario, trace),
@@ -175,6 +178,7 @@ def point_of(scenario: Scenario, load: float, runs: Sequence[Figures]) -> Point:
         },
         watermark_events=scalar["watermark_events"].mean if scenario.node.memory else None,
         memory_timeline=tuple(runs[0].memory),
+        compile_events=tuple(runs[0].compiles),
         bottleneck=bottleneck_of(used, parts, failures, shared=bool(scenario.node.co_tenants)),
         headroom=headroom(used),
         signals={name: _signal(name, runs) for name in scenario.signals if all(name in run.signals for run in runs)},

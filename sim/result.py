@@ -86,6 +86,9 @@ class Point(Strict):
     steps_down: dict[str, float] = {}  # `signal:provider:reason` -> mean count a request
     watermark_events: float | None = None  # mean count a replication of memory crossing its watermark
     memory_timeline: tuple[tuple[float, float], ...] = ()  # [seconds, bytes] of the fullest device, first replication
+    compile_events: tuple[
+        tuple[float, str, int, float], ...
+    ] = ()  # [start s, `signal:provider`, tokens, seconds], first replication
     bottleneck: str  # see `sim.why`
     headroom: dict[str, float] = {}  # factor by which the load could grow until each resource is full, least first
     signals: dict[str, SignalResult]
@@ -144,5 +147,7 @@ class Result(Strict):
     slo: Slo
     points: tuple[Point, ...]
     capacity: Capacity
+    memory_capacity_bytes: float | None = None  # of one device; None where memory was not simulated
+    memory_watermark: float | None = None  # the share of it from which crossings are counted
     inputs: tuple[InputOrigin, ...]
     notes: tuple[str, ...]

@@ -88,14 +88,63 @@ def memory(result: Result) -> Figure | None:
     layers = [base.mark_line(interpolate="step-after"), base.mark_point(style="dot").encode(tooltip=tips)]
     layers = [layer.transform_filter("datum.load === memory_at") for layer in layers]
     layers[0] = layers[0].add_params(pick)
+    limits, said = _limits(result)
     return Figure(
         "memory",
         "Memory over time",
         "Bytes in use on the fullest device in the first replication, co-tenants included. Only changes are drawn: after "
-        f"the last point nothing changed. Shown first: {first:g} {unit}. The axis does not begin at 0.",
-        f"Step line of memory in use over time at {first:g} {unit}.",
+        f"the last point nothing changed.{said} Shown first: {first:g} {unit}. The axis does not begin at 0.",
+        f"Step line of memory in use over time at {first:g} {unit}, below the device's memory and its watermark.",
         rows,
-        marks.spec(alt.layer(*layers)),
+        marks.spec(alt.layer(*layers, *limits)),
+    )
+
+
+def _limits(result: Result) -> tuple[list[alt.Chart], str]:
+    """The device's memory and its watermark as labelled lines, and what the caption says of them."""
+    full, share = result.memory_capacity_bytes, result.memory_watermark
+    if full is None or share is None:
+        return [], ""
+    mark = f"watermark {100 * share:g} %"
+    lines = [
+        marks.rule_at("y", full / GIB, "full"),
+        marks.label_at(full / GIB, f"all of it: {full / GIB:.4g} GiB", "full-label", dy=12),
+        marks.rule_at("y", share * full / GIB, "slo"),
+        marks.label_at(share * full / GIB, f"{mark}: {share * full / GIB:.4g} GiB", "slo-label", dy=12),
+    ]
+    return lines, f" Line: the device's memory; dashed: its {mark}."
+
+
+def stepping_rows(result: Result) -> frames.Rows:
+    """load, step (signal, provider left, reason), per_1000: steps down from a provider in a thousand requests."""
+    return [
+        {"load": load, "step": f"{step.signal} left {step.provider}: {step.reason}", "per_1000": count}
+        for step in steps_down(result)
+        for load, count in step.per_1000.items()
+    ]
+
+
+def stepping(result: Result) -> Figure | None:
+    """Stacked steps down by load; None where no signal ever left a provider."""
+    rows = stepping_rows(result)
+    if not rows:
+        return None
+    names = list(dict.fromkeys(row["step"] for row in rows))
+    colour = alt.Color("step:N", sort=names, scale=alt.Scale(domain=names), legend=marks.legend())
+    x = alt.X("load:O", title=words.load_title(result.capacity.load_kind), axis=alt.Axis(labelAngle=0))
+    y = alt.Y("per_1000:Q", title="steps down per 1000 requests", stack="zero")
+    tips = [
+        alt.Tooltip("load:Q"),
+        alt.Tooltip("step:N"),
+        alt.Tooltip("per_1000:Q", format=".4~g", title="per 1000 requests"),
+    ]
+    return Figure(
+        "stepping",
+        "Fallback: steps down from a provider",
+        "How often a signal left a provider for the next of its order, or went without an answer, and why.",
+        f"Stacked bars of steps down by load: {'; '.join(names)}.",
+        rows,
+        marks.spec(alt.Chart(marks.data(rows)).mark_bar().encode(x, y, colour, tooltip=tips)),
     )
 
 

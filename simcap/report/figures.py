@@ -11,7 +11,8 @@ from typing import Any
 import altair as alt
 
 from sim.result import Result
-from simcap.report import events, frames, marks, words
+from simcap.report import compiles, events, frames, marks, words
+from simcap.report.knee import FACTOR, knee_of
 from simcap.report.marks import Figure
 
 VERDICTS = ["pass", "indeterminate", "fail"]
@@ -19,7 +20,19 @@ VERDICTS = ["pass", "indeterminate", "fail"]
 
 def figures(result: Result) -> list[Figure]:
     """All figures of the report, in reading order; failures and memory only where the run has any."""
-    makers = (latency, attainment, throughput, events.failures, utilisation, parts, shares, events.memory, histogram)
+    makers = (
+        latency,
+        attainment,
+        throughput,
+        utilisation,
+        parts,
+        shares,
+        histogram,
+        events.failures,
+        events.stepping,
+        compiles.timeline,
+        events.memory,
+    )
     made = (make(result) for make in makers)
     return [figure for figure in made if figure is not None]
 
@@ -32,12 +45,16 @@ def latency(result: Result) -> Figure:
     slo = result.slo.latency_s * 1000
     shaded = " Shaded: capacity lies in this range of loads." if marks.capacity_band(result) else ""
     layers = [*marks.capacity_band(result), *marks.lines(rows, result, "latency_ms", "percentile", y, colour)]
-    layers += [marks.rule_at("y", slo, "slo"), marks.slo_label(slo, f"SLO {words.number(slo)} ms"), marks.hover(result)]
+    layers += [marks.rule_at("y", slo, "slo"), marks.slo_label(slo, f"SLO {words.number(slo)} ms")]
+    layers += [*marks.knee(result), marks.hover(result)]
+    doubled = (
+        f" Dotted: the knee, where p99 is {FACTOR:g} times its value at the lowest load." if knee_of(result) else ""
+    )
     return Figure(
         "latency",
         "Latency against load",
         f"Percentiles over all requests, failed ones included; bands are 95 % intervals over {words.replications(result)} "
-        f"replications. Dashed line: the SLO's limit.{shaded}",
+        f"replications. Dashed line: the SLO's limit.{shaded}{doubled}",
         f"Line chart of latency percentiles at {len(result.points)} loads. {result.capacity.sentence}",
         rows,
         marks.spec(alt.layer(*layers)),

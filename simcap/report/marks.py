@@ -13,6 +13,7 @@ import altair as alt
 
 from sim.result import Result
 from simcap.report import frames, words
+from simcap.report.knee import knee_of
 
 HEIGHT = 300
 ENDS = {"lo": "95 % from", "hi": "to"}  # ends of an interval in a tooltip
@@ -67,9 +68,25 @@ def rule_at(axis: str, value: float, style: str) -> alt.Chart:
 
 
 def slo_label(value: float, text: str, dy: int = -6) -> alt.Chart:
-    mark = alt.Chart(data([{"at": value, "text": text}])).mark_text(style="slo-label", align="left", dx=4, dy=dy)
+    return label_at(value, text, "slo-label", dy)
+
+
+def label_at(value: float, text: str, style: str, dy: int = -6) -> alt.Chart:
+    """Text at the left end of a line across the figure."""
+    mark = alt.Chart(data([{"at": value, "text": text}])).mark_text(style=style, align="left", dx=4, dy=dy)
     label: alt.Chart = mark.encode(alt.Y("at:Q"), x=alt.value(0), text=alt.Text("text:N"))
     return label
+
+
+def knee(result: Result) -> list[alt.Chart]:
+    """A line at the knee with its load, or nothing where the loads tried hold none."""
+    found = knee_of(result)
+    if found is None:
+        return []
+    chart = alt.Chart(data([{"load": found.load, "text": f"knee {words.number(found.load)}"}]))
+    rule = chart.mark_rule(style="knee").encode(loads(result))
+    text = chart.mark_text(style="knee-label", align="left", baseline="top", dx=5, dy=2)
+    return [rule, text.encode(loads(result), y=alt.value(0), text=alt.Text("text:N"))]
 
 
 def capacity_band(result: Result) -> list[alt.Chart]:
@@ -94,7 +111,7 @@ def hover(result: Result) -> alt.Chart:
     chart = alt.Chart(data(frames.summary(result, log=log_loads(result)))).mark_rect(style="hover")
     shown = alt.when(over).then(alt.value(0.12)).otherwise(alt.value(0.0))
     x = alt.X("strip_from:Q", scale=load_scale(result))
-    hovered: alt.Chart = chart.encode(x, alt.X2("strip_to:Q"), opacity=shown, tooltip=tips).add_params(over)
+    hovered: alt.Chart = chart.encode(x, alt.X2("strip_to:Q"), fillOpacity=shown, tooltip=tips).add_params(over)
     return hovered
 
 

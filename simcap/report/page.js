@@ -83,6 +83,33 @@
     if (link.href.startsWith("blob:")) setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   }
 
+  /* The rows of a figure as a table, made when somebody opens it: for those who read rather than look. */
+  function table(figure) {
+    const made = document.createElement("table");
+    const columns = Object.keys(figure.rows[0] ?? {});
+    const head = made.createTHead().insertRow();
+    for (const name of columns) {
+      const cell = document.createElement("th");
+      cell.scope = "col";
+      cell.textContent = name;
+      head.append(cell);
+    }
+    const body = made.createTBody();
+    for (const row of figure.rows) {
+      const line = body.insertRow();
+      for (const name of columns) {
+        const value = row[name];
+        line.insertCell().textContent = typeof value === "number" ? Number(value.toPrecision(5)) : value ?? "";
+      }
+    }
+    return made;
+  }
+
+  for (const details of document.querySelectorAll("details.numbers")) {
+    const figure = figures.find((each) => each.key === details.dataset.figure);
+    details.addEventListener("toggle", () => details.lastElementChild.replaceChildren(...(details.open ? [table(figure)] : [])));
+  }
+
   for (const button of document.querySelectorAll("button[data-figure]")) {
     const figure = figures.find((each) => each.key === button.dataset.figure);
     button.addEventListener("click", () => save(figure, button.dataset.format));

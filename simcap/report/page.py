@@ -24,14 +24,13 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 3_000_000
 NANOSECOND = 1e-9  # what is shorter is rounding left over from sums, and is shown as 0
-GLOBALS = "window.vegaEmbed = vegaEmbed;"
 
 
 def render(run: Run, versions: Mapping[str, str]) -> str:
     """The page; SimcapError should it grow beyond 3 MB."""
     import jinja2
 
-    from simcap.report import events, figures, frames
+    from simcap.report import bundle, events, figures, frames, knee, sections
 
     result = run.result
     environment = jinja2.Environment(
@@ -62,13 +61,17 @@ def render(run: Run, versions: Mapping[str, str]) -> str:
         has_events=events.has_events(result),
         steps_down=events.steps_down(result),
         roomy=events.roomy_point(result),
+        knee=knee.knee_of(result),
+        knee_factor=f"{knee.FACTOR:g}",
+        why_no_knee=knee.why_none(result),
+        sections=sections.sections(run),
         doubts=doubts,
         input_groups=grouped_inputs(result.inputs),
         safe_url=safe_url,
         versions=versions,
         style=_part("style.css"),
         script=_part("page.js"),
-        vega=_vega(),
+        vega=bundle.script(),
         data=_script_json(_data(drawn)),
     )
     if len(html.encode()) > MAX_BYTES:
@@ -116,16 +119,6 @@ def _script_json(data: Any) -> str:
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
-
-
-def _vega() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script, from vl-convert: nothing is fetched."""
-    import vl_convert
-
-    from simcap.report.plots import vega_lite_version
-
-    bundle: str = vl_convert.javascript_bundle(GLOBALS, vl_version=vega_lite_version())
-    return bundle.replace("</script", "<\\/script")
 
 
 def _part(name: str) -> str:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from profiles import store
+from scenarios import loader
+from sim import replicate
+from sim.engine import run_once
 from sim.intervals import interval
 from sim.metrics import figures, mser5, utilisation
 from tests.support.small_nodes import run, spec, work
@@ -56,3 +60,21 @@ def test_interval_is_students_t() -> None:
     assert interval([1.0]).lo is None
     assert interval([1.0, float("nan")]).mean is None
     assert interval([0.9, 1.0, 1.0], highest=1.0).hi == 1.0
+
+
+def test_a_result_tells_each_compile_of_its_first_replication_and_the_memory_of_a_device() -> None:
+    """The events are those of the records, in order; where memory is simulated its size and watermark are in the result."""
+    profile = store.load("mi300x-published")
+    scenario = loader.load("new_shapes", ("measurement.requests=100", "load.rps=[0.02]"))
+    result, _ = replicate.run(scenario, profile, 1)
+    happened = run_once(scenario, profile, 1, 0.02).events.compiles
+    told = result.points[0].compile_events
+    assert len(happened) > 10
+    assert [(begin, tokens, took) for begin, _, tokens, took in told] == [(t, k, s) for t, _, _, k, s in happened[:200]]
+    assert {who for _, who, _, _ in told} == {"intent:migraphx"}
+    assert result.memory_capacity_bytes is None
+    cliff = loader.load("sdpa_memory_cliff", ("measurement.requests=100",))
+    full, _ = replicate.run(cliff, profile, 1)
+    assert profile.device.memory_bytes is not None
+    assert full.memory_capacity_bytes == profile.device.memory_bytes.value
+    assert full.memory_watermark == 0.9

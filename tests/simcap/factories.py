@@ -128,12 +128,13 @@ def troubled() -> Result:
             "watermark_events": 0.2 * p.load,
             "steps_down": {"intent:migraphx:compile_pending": 0.002 * p.load},
             "memory_timeline": ((0.0, 1.5e9), (0.5, 1.9e9), (2.0, 2.0e9 + 1e7 * p.load)),
+            "compile_events": ((0.25, "intent:migraphx", 512, 30.0), (31.0, "intent:migraphx", 128, 20.0 + p.load)),
         }
         if p.load > 20:
             changes["failures"] |= {"out_of_memory": interval(0.0005 * p.load, top=1.0)}
             changes["steps_down"] |= {"pii:rocm:answered_without:out_of_memory": 0.0001 * p.load}
         points.append(p.model_copy(update=changes))
-    return result(points=tuple(points))
+    return result(points=tuple(points), memory_capacity_bytes=4.0e9, memory_watermark=0.9)
 
 
 INPUTS = (

@@ -117,3 +117,29 @@ def test_percentiles_without_an_end_are_explained_and_their_loads_still_drawn(tm
 def test_no_underscore_of_a_key_reaches_a_reader(reason: str) -> None:
     assert "_" not in words.step_reason(reason)
     assert ":" not in words.step_reason(reason)
+
+
+def test_the_memory_figure_has_the_device_and_its_watermark_as_lines(result: Result) -> None:
+    """A reader sees how far memory in use is from full: 4e9 bytes in GiB, and 90 % of them."""
+    memory = next(figure for figure in figures.figures(result) if figure.key == "memory")
+    drawn = [row["at"] for rows in memory.spec["datasets"].values() for row in rows if set(row) == {"at"}]
+    assert sorted(drawn) == [0.9 * 4.0e9 / GIB, 4.0e9 / GIB]
+    without = result.model_copy(update={"memory_capacity_bytes": None, "memory_watermark": None})
+    bare = next(figure for figure in figures.figures(without) if figure.key == "memory")
+    assert "watermark" not in bare.caption
+
+
+def test_every_compile_event_is_a_bar_with_its_own_start_and_end(result: Result) -> None:
+    """The compile figure draws what the result tells, at every load."""
+    drawn = next(figure for figure in figures.figures(result) if figure.key == "compiles").rows
+    told = [(p.load, begin, begin + took, tokens) for p in result.points for begin, _, tokens, took in p.compile_events]
+    assert [(row["load"], row["from_s"], row["to_s"], row["tokens"]) for row in drawn] == told
+    assert {row["where"] for row in drawn} == {"intent on migraphx"}
+
+
+def test_steps_down_are_drawn_as_the_table_tells_them(result: Result) -> None:
+    """The stacked bars add up to the steps down of each load, a thousand requests."""
+    drawn = next(figure for figure in figures.figures(result) if figure.key == "stepping").rows
+    for p in result.points:
+        total = sum(row["per_1000"] for row in drawn if row["load"] == p.load)
+        assert total == pytest.approx(1000 * sum(p.steps_down.values()))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+import types
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -12,11 +14,12 @@ from typing import Any
 import factories
 import pytest
 import tiny
+from markupsafe import Markup
 
 from scenarios import loader
 from sim.result import InputOrigin, Result
 from simcap import rundir
-from simcap.report import figures, frames, page, words
+from simcap.report import figures, frames, knee, page, sections, words
 
 HOSTILE = "</script><script>alert('x')</script><img src=x onerror=alert(1)>&\u2028"
 
@@ -176,6 +179,32 @@ def test_figures_are_named_for_those_who_do_not_see_them_and_headings_do_not_ski
     assert all(b - a <= 1 for a, b in pairwise(levels))
     for _, attributes in elements:
         assert attributes.get("aria-labelledby") in {None, *ids}
+
+
+def test_the_knee_stands_beside_the_answer(html: str, result: Result) -> None:
+    """The page says the knee that the rule finds, to the last digit."""
+    found = knee.knee_of(result)
+    assert found is not None
+    shown = re.search(r'<dd id="knee"><data value="([^"]+)">', html)
+    assert shown is not None
+    assert float(shown[1]) == found.load
+
+
+def test_a_section_of_its_own_file_stands_before_the_inputs(
+    tmp_path: Path, result: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module named in sections.MODULES adds a section and its line in the contents; None leaves it out."""
+    own = types.ModuleType("simcap.report.own")
+    made = sections.Section("own", "Our own", Markup("<p>{}</p>").format("1 < 2"))
+    own.__dict__["section"] = lambda _: made
+    silent = types.ModuleType("simcap.report.silent")
+    silent.__dict__["section"] = lambda _: None
+    monkeypatch.setitem(sys.modules, "simcap.report.own", own)
+    monkeypatch.setitem(sys.modules, "simcap.report.silent", silent)
+    monkeypatch.setattr(sections, "MODULES", ("own", "silent"))
+    html = page.render(make_run(tmp_path, result), rundir.versions())
+    assert '<a href="#own">Our own</a>' in html
+    assert html.index("<p>1 &lt; 2</p>") < html.index('id="inputs"')
 
 
 def test_the_same_run_gives_the_same_page(html: str, result: Result, tmp_path: Path) -> None:
