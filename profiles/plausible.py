@@ -19,7 +19,9 @@ from typing import TypeVar
 import numpy as np
 
 from profiles.distribution import Floats
-from profiles.schema import Compile, Entry, Figure, Law, Memory, Profile, RouterOverhead, Surface
+from profiles.entry import Compile, Entry, Memory, Surface
+from profiles.quantity import Figure, Law
+from profiles.schema import Profile, RouterOverhead
 from profiles.spread import Spread, figure_spread, sampled
 
 Named = Callable[[str], np.random.Generator]

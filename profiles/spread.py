@@ -17,7 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profiles.schema import Cell, Entry, Figure, Law, Profile, Surface
+from profiles.entry import Cell, Entry, Surface
+from profiles.quantity import Figure, Law
+from profiles.schema import Profile
 
 Z = 1.959964  # of a 95 % interval of the normal law
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
 from itertools import groupby
 
 from profiles.entry import Cell, Entry, OccupancyPoint
 from profiles.quantity import Figure, Law
 from profiles.schema import Profile
+from profiles.spread import Spread, figure_spread, sampled, spread_of
 from scenarios.loader import Bound
 from scenarios.node import Choice, RouterCpu
 from scenarios.schema import Scenario
-from sim.result import InputOrigin
+from sim.calibration import Asked, Calibration, laws_of
+from sim.result import InputOrigin, Uncertainty
 
 
 def inputs_of(scenario: Scenario, profile: Profile, bound: Bound) -> tuple[InputOrigin, ...]:
@@ -86,6 +90,39 @@ def _row(profile: Profile, what: str, value: str, number: Law | Figure | Occupan
         url=source.url if source else None,
         doubt=number.doubt or (source.doubt if source else None),
     )
+
+
+def uncertainty_of(scenario: Scenario, profile: Profile, used: Collection[Entry], asked: Asked) -> Uncertainty:
+    """What the intervals of a run cover, and what they do not."""
+    spread, known = spread_of(profile), Calibration.of(profile, used)
+    left = [line for entry in used for line in _left_out(entry, spread)]
+    router = [profile.router.base_s, profile.router.per_token_s] if profile.router else []
+    if isinstance(scenario.router.cpu, RouterCpu):
+        left.append("router CPU (assumed by the scenario)")
+    elif router and not all(figure_spread(f) for f in router if f.value):
+        left.append(f"router CPU ({router[0].origin})")
+    return Uncertainty(
+        asked=asked,
+        covers="full" if asked == "full" and known.moves else "simulation",
+        runs=max(len(profile.runs or ()), 1),
+        between_runs=spread.machine * math.sqrt(1 + 1 / spread.runs) if spread.runs > 1 else None,
+        left_out=tuple(dict.fromkeys(left)),
+    )
+
+
+def _left_out(entry: Entry, spread: Spread) -> list[str]:
+    """The inputs of one entry whose uncertainty nobody stated."""
+    left = []
+    cells = [law for law, surface in laws_of(entry) if surface is not None]
+    unknown = [cell for cell in cells if not (sampled(cell) or any(spread.of(cell)))]
+    if unknown:
+        origins = ", ".join(sorted({cell.origin for cell in unknown}))
+        left.append(f"service times of {entry.key} ({origins}, no spread stated)")
+    elif any(sampled(cell) and len(cell.run_medians or ()) < 2 for cell in cells):
+        left.append(f"service times of {entry.key} from run to run (one run; merge several)")
+    if any(not figure_spread(point) for point in entry.occupancy):
+        left.append(f"occupancy of {entry.key} ({', '.join(sorted({p.origin for p in entry.occupancy}))})")
+    return left
 
 
 def notes_of(scenario: Scenario, profile: Profile) -> tuple[str, ...]:

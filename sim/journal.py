@@ -36,6 +36,10 @@ class Journal(Executor):
     def __init__(self, executor: Executor, directory: Path) -> None:
         self._executor, self.directory = executor, directory
 
+    def beside(self, name: str) -> Journal:
+        """A journal for another pass over the same tasks, in a directory of its own below this one."""
+        return Journal(self._executor, self.directory / name)
+
     @contextmanager
     def opened(self, shared: Shared) -> Iterator[Do]:
         question = question_of(shared)
@@ -92,7 +96,7 @@ class Journal(Executor):
 
 def kept(directory: Path) -> int:
     """How many tasks a directory holds."""
-    return sum(1 for _ in directory.glob("*.json")) if directory.is_dir() else 0
+    return sum(1 for _ in directory.rglob("*.json")) if directory.is_dir() else 0
 
 
 def read(file: Path) -> Figures | None:
@@ -116,7 +120,7 @@ def question_of(shared: Shared) -> str:
     for sweep in shared.sweeps:
         digest.update(sweep.scenario.model_dump_json().encode())
         digest.update(sweep.profile.model_dump_json().encode())
-        digest.update(repr(sweep.seed).encode())
+        digest.update(repr((sweep.seed, sweep.plausible)).encode())
         if sweep.trace is not None:
             digest.update(np.ascontiguousarray(sweep.trace.times_s).tobytes())
             for column in (sweep.trace.tokens, sweep.trace.class_of):

@@ -1,27 +1,33 @@
 """Replications of every load point, and the intervals over them.
 
 Enters: scenario, profile, seed. Leaves: a `Result`. Each figure is the mean over R independent replications with a 95 %
-Student t interval (`sim.intervals`); R is fixed, or grows until the interval is narrow (`sim.rounds`). Load points share their random numbers and do not depend on one another.
+Student t interval (`sim.intervals`); R is fixed, or grows until the interval is narrow (`sim.rounds`). With `uncertainty`
+full and a profile that states how far it may lie off, each replication runs on a plausible profile, too, and the interval
+covers both (`sim.uncertainty`). Load points share their random numbers and do not depend on one another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from profiles.entry import Entry
 from profiles.schema import Profile, origins
 from scenarios.loader import Bound, bind, read_trace
 from scenarios.schema import Scenario
 from scenarios.traces import TraceRows
+from sim import calibration
 from sim import engine as engines
 from sim.arrivals import arrivals_of, notes_of_arrivals, requests_of
 from sim.capacity import capacity_of, verdict_of
 from sim.engine import Asked
-from sim.executor import Dask, local
-from sim.inputs import inputs_of, notes_of
-from sim.intervals import interval, saturated, steady_rate
+from sim.executor import Dask, Executor, local
+from sim.inputs import inputs_of, notes_of, uncertainty_of
+from sim.intervals import saturated, steady_rate
 from sim.journal import Journal
 from sim.metrics import HISTOGRAM_EDGES, Figures
 from sim.node import node_of
@@ -29,6 +35,7 @@ from sim.result import TIME_PARTS, ClassResult, Interval, Point, Result, SignalR
 from sim.rounds import Progress, collect, narrow
 from sim.streams import Streams
 from sim.sweep import Columns, Sweep
+from sim.uncertainty import Both
 from sim.why import bottleneck_of, headroom
 from sim.work import draw_work
 
@@ -45,24 +52,28 @@ def run(
     workers: int = 1,
     dask: str | None = None,
     journal: Path | None = None,
+    uncertainty: calibration.Asked = "full",
 ) -> tuple[Result, list[tuple[float, int, Columns]]]:
     """Run every load point; `keep_records` also returns (load, replication, records) of each run.
 
     `trace`: rows of `loader.read_trace`, if the caller has read them; else a scenario with a trace reads them here.
     `workers`: processes at most; 1 runs here. `dask`: address of a cluster's scheduler that does it instead. `journal`:
     directory for what is finished, from which a stopped run goes on; it stays until the caller removes it. None of
-    these, nor the engine, changes a single figure.
+    these, nor the engine, changes a single figure. `uncertainty`: what intervals are to cover, the simulation or
+    calibration as well, which takes twice as long where the profile states any; the means are the same.
     """
     trace = trace if trace is not None else read_trace(scenario)  # once, for all load points
     # Bound before anything runs: a scenario that cannot be answered says so at once.
     entries = bind(scenario, profile, trace=trace)
     chosen = engine_for(scenario, profile, seed, engine, trace).engine
     sweep = Sweep(scenario, profile, seed, chosen, trace, keep_records)
-    executor = Dask(dask) if dask is not None else local(workers, sweep)
+    executor: Executor = Dask(dask) if dask is not None else local(workers, sweep)
     if journal is not None and not keep_records:  # requests are not kept: they would be most of what there is to write
         executor = Journal(executor, journal)
+    both = uncertainty == "full" and calibration.Calibration.of(profile, used_of(entries)).moves
     with executor.opened(sweep) as do:
-        outcomes = collect(do, [(load,) for load in scenario.load.points], lambda _: scenario, progress)
+        told = _half(progress) if both else progress
+        outcomes = collect(do, [(load,) for load in scenario.load.points], lambda _: scenario, told)
     runs = {load: outcomes[(load,)] for load in scenario.load.points}
     kept = [
         (load, r, outcome.records)
@@ -71,15 +82,55 @@ def run(
         if outcome.records is not None
     ]
     figures = {load: [outcome.figures for outcome in of_load] for load, of_load in runs.items()}
-    return result_of(sweep, entries, figures), kept
+    others: dict[float, list[Figures]] = {}
+    if both:
+        others = _on_plausible(sweep, executor, {load: len(of_load) for load, of_load in runs.items()}, progress)
+    return result_of(sweep, entries, figures, others, uncertainty), kept
 
 
-def result_of(sweep: Sweep, entries: Bound, figures: Mapping[float, Sequence[Figures]]) -> Result:
-    """The result of a sweep from the figures of every replication of each load. `entries`: of `loader.bind`."""
+def _half(progress: Progress | None) -> Progress | None:
+    """Of a first pass that a second one, as long, will follow."""
+    return (lambda done, total: progress(done, 2 * total)) if progress else None
+
+
+def _on_plausible(
+    sweep: Sweep, executor: Executor, counts: Mapping[float, int], progress: Progress | None
+) -> dict[float, list[Figures]]:
+    """The figures of the same replications on plausible profiles. `counts`: replications of each load."""
+    tasks = [(load, r) for r in range(max(counts.values())) for load, number in counts.items() if r < number]
+    if isinstance(executor, Journal):
+        executor = executor.beside("plausible")
+    found: dict[int, Figures] = {}
+    shared = replace(sweep, plausible=True, keep_records=False)
+    with executor.opened(shared) as do, closing(do(tasks)) as running:
+        for place, outcome in running:
+            found[place] = outcome.figures
+            if progress:
+                progress(len(tasks) + len(found), 2 * len(tasks))
+    return {load: [found[place] for place, task in enumerate(tasks) if task[0] == load] for load in counts}
+
+
+def used_of(entries: Bound) -> list[Entry]:
+    """Each entry that a scenario uses, once."""
+    return list({e.key: e for by_choice in entries.values() for e in by_choice.values()}.values())
+
+
+def result_of(
+    sweep: Sweep,
+    entries: Bound,
+    figures: Mapping[float, Sequence[Figures]],
+    others: Mapping[float, Sequence[Figures]] | None = None,
+    asked: calibration.Asked = "simulation",
+) -> Result:
+    """The result of a sweep from the figures of every replication of each load. `entries`: of `loader.bind`. `others`: the
+    figures of the same replications on plausible profiles, without which intervals cover the simulation alone.
+    """  # fmt: skip
     scenario, profile, trace = sweep.scenario, sweep.profile, sweep.trace
-    points = [point_of(scenario, load, runs) for load, runs in figures.items()]
+    used, others = used_of(entries), others or {}
+    known = calibration.Calibration.of(profile, used)
+    points = [point_of(scenario, load, runs, Both(runs, others.get(load, ()), known)) for load, runs in figures.items()]
     counts: dict[str, int] = {}
-    for entry in {e.key: e for by_choice in entries.values() for e in by_choice.values()}.values():
+    for entry in used:
         for origin, count in origins(entry).items():
             counts[origin] = counts.get(origin, 0) + count
     memory = node_of(scenario, profile).memory
@@ -96,6 +147,7 @@ def result_of(sweep: Sweep, entries: Bound, figures: Mapping[float, Sequence[Fig
         capacity=capacity_of(scenario, points),
         memory_capacity_bytes=memory.capacity_bytes if memory else None,
         memory_watermark=memory.watermark if memory else None,
+        uncertainty=uncertainty_of(scenario, profile, used, asked),
         inputs=inputs_of(scenario, profile, entries),
         notes=(
             *notes_of_arrivals(scenario, trace),
@@ -135,33 +187,26 @@ def engine_for(
     return engines.choose(asked, node_of(scenario, profile), one, arrivals, requests)
 
 
-def _seconds(runs: Sequence[Mapping[str, float]], names: Iterable[str]) -> dict[str, Interval]:
-    return {name: interval((run[name] for run in runs), lowest=0.0) for name in names}
-
-
-def point_of(scenario: Scenario, load: float, runs: Sequence[Figures]) -> Point:
-    """One load point from its replications."""
-    scalar = {
-        name: interval((run.scalars[name] for run in runs), lowest=0.0, highest=1.0 if name in _SHARES else np.inf)
-        for name in runs[0].scalars
-    }
+def point_of(scenario: Scenario, load: float, runs: Sequence[Figures], both: Both | None = None) -> Point:
+    """One load point from its replications; `both`: with those on plausible profiles, too."""
+    both = both or Both(runs)
+    scalar = both.each(lambda run: run.scalars, set(runs[0].scalars) - _SHARES)
+    scalar |= both.each(lambda run: run.scalars, _SHARES, highest=1.0)
     full = saturated(scenario, runs)
-    used = {name: interval((run.utilisation[name] for run in runs), lowest=0.0) for name in runs[0].utilisation}
-    parts = _seconds([run.mean_parts_s for run in runs], TIME_PARTS)
-    failures = {
-        reason: interval((run.failures[reason] for run in runs), lowest=0.0, highest=1.0)
-        for reason in runs[0].failures
-        if any(run.failures[reason] for run in runs)
-    }
+    used = both.each(lambda run: run.utilisation, runs[0].utilisation)
+    parts = both.each(lambda run: run.mean_parts_s, TIME_PARTS)
+    failed = [reason for reason in runs[0].failures if any(run.failures[reason] for run in runs)]
+    failures = both.each(lambda run: run.failures, failed, highest=1.0)
     return Point(
         load_kind=scenario.load.kind,
         load=load,
         offered_rps=Interval(mean=load, lo=load, hi=load) if steady_rate(scenario) else scalar["arrival_rps"],
         throughput_rps=scalar["throughput_rps"],
         goodput_rps=scalar["goodput_rps"],
-        latency_s=_seconds([run.latency_s for run in runs], runs[0].latency_s),
+        latency_s=both.each(lambda run: run.latency_s, runs[0].latency_s),
         slo_attainment=scalar["slo_attainment"],
         slo_percentile_s=scalar["slo_percentile_s"],
+        calibration_share=both.share(lambda run: run.scalars["slo_percentile_s"]),
         verdict=verdict_of(scalar["slo_attainment"], scenario.slo.attainment, saturated=full),
         saturated=full,
         utilisation=used,
@@ -181,8 +226,12 @@ def point_of(scenario: Scenario, load: float, runs: Sequence[Figures]) -> Point:
         compile_events=tuple(runs[0].compiles),
         bottleneck=bottleneck_of(used, parts, failures, shared=bool(scenario.node.co_tenants)),
         headroom=headroom(used),
-        signals={name: _signal(name, runs) for name in scenario.signals if all(name in run.signals for run in runs)},
-        classes={name: _class(name, runs) for name in scenario.classes if all(name in run.classes for run in runs)},
+        signals={
+            name: _signal(name, runs, both) for name in scenario.signals if all(name in run.signals for run in runs)
+        },
+        classes={
+            name: _class(name, runs, both) for name in scenario.classes if all(name in run.classes for run in runs)
+        },
         requests_measured=sum(run.measured for run in runs),
         warmup_removed=tuple(run.warmup_removed for run in runs),
         histogram_edges_s=tuple(HISTOGRAM_EDGES.tolist()),
@@ -200,20 +249,18 @@ _SHARES = frozenset({"slo_attainment", "failed_fraction", "backlog_share"})
 _SHOWN = ("mean", "p50", "p95", "p99")
 
 
-def _signal(name: str, runs: Sequence[Figures]) -> SignalResult:
-    mine = [run.signals[name] for run in runs]
-    parts = _seconds(mine, (key for key in mine[0] if key.startswith("part:")))
+def _signal(name: str, runs: Sequence[Figures], both: Both) -> SignalResult:
+    parts = both.each(lambda run: run.signals[name], (key for key in runs[0].signals[name] if key.startswith("part:")))
     return SignalResult(
         requests=sum(run.signal_requests[name] for run in runs),
-        latency_s=_seconds(mine, _SHOWN),
+        latency_s=both.each(lambda run: run.signals[name], _SHOWN),
         mean_parts_s={key.removeprefix("part:"): value for key, value in parts.items()},
     )
 
 
-def _class(name: str, runs: Sequence[Figures]) -> ClassResult:
-    mine = [run.classes[name] for run in runs]
+def _class(name: str, runs: Sequence[Figures], both: Both) -> ClassResult:
     return ClassResult(
         requests=sum(run.class_requests[name] for run in runs),
-        latency_s=_seconds(mine, _SHOWN),
-        slo_attainment=interval((m["slo_attainment"] for m in mine), lowest=0.0, highest=1.0),
+        latency_s=both.each(lambda run: run.classes[name], _SHOWN),
+        slo_attainment=both.interval(lambda run: run.classes[name]["slo_attainment"], lowest=0.0, highest=1.0),
     )

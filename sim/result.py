@@ -73,6 +73,7 @@ class Point(Strict):
     latency_s: dict[str, Interval]
     slo_attainment: Interval
     slo_percentile_s: Interval  # the latency at the SLO's own attainment level
+    calibration_share: float | None = None  # of that interval's squared upper half, what calibration makes up
     verdict: Verdict
     saturated: bool
     utilisation: dict[str, Interval]
@@ -128,6 +129,21 @@ class InputOrigin(Strict):
     doubt: str | None = None
 
 
+class Uncertainty(Strict):
+    """What the intervals cover. `asked`: of the run. `covers`: full only where the profile states how far it may lie off.
+
+    `runs`: calibration runs that were merged. `between_runs`: standard deviation, relative, of the machine's speed from run
+    to run as a new run will differ from the profile; None where one run cannot tell. `left_out`: inputs whose uncertainty is in
+    no interval, because nobody stated it.
+    """
+
+    asked: Literal["simulation", "full"]
+    covers: Literal["simulation", "full"]
+    runs: int = 1
+    between_runs: float | None = None
+    left_out: tuple[str, ...] = ()
+
+
 class Slo(Strict):
     latency_s: float
     attainment: float
@@ -149,5 +165,6 @@ class Result(Strict):
     capacity: Capacity
     memory_capacity_bytes: float | None = None  # of one device; None where memory was not simulated
     memory_watermark: float | None = None  # the share of it from which crossings are counted
+    uncertainty: Uncertainty | None = None  # None: of a run before there was one, which covers the simulation
     inputs: tuple[InputOrigin, ...]
     notes: tuple[str, ...]

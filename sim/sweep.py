@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profiles.schema import Profile
+from profiles.spread import spread_of
 from scenarios.arrivals import Burst
 from scenarios.schema import Scenario
 from scenarios.traces import TraceRows
 from sim.arrivals import arrivals_of, requests_of
+from sim.calibration import plausible
 from sim.engine import EngineName, simulate
 from sim.metrics import Figures, figures
-from sim.node import node_of
+from sim.node import NodeSpec, node_of
 from sim.records import Records
 from sim.streams import Streams
 from sim.work import Work, draw_work
@@ -30,7 +32,9 @@ Task = tuple[float, int]  # load, replication
 
 @dataclass(frozen=True)
 class Sweep:
-    """`trace`: rows of `loader.read_trace`. `keep_records`: outcomes hold every request, too."""
+    """`trace`: rows of `loader.read_trace`. `keep_records`: outcomes hold every request, too. `plausible`: replication r runs
+    on the plausible profile of r (`sim.calibration`) in place of the stated one.
+    """  # fmt: skip
 
     scenario: Scenario
     profile: Profile
@@ -38,6 +42,7 @@ class Sweep:
     engine: EngineName
     trace: TraceRows | None = None
     keep_records: bool = False
+    plausible: bool = False
 
     @property
     def sweeps(self) -> tuple[Sweep]:
@@ -82,22 +87,34 @@ class Bench:
 
     def __init__(self, sweep: Sweep) -> None:
         self.sweep = sweep
-        self._node = node_of(sweep.scenario, sweep.profile)
+        self._stated = sweep.profile, node_of(sweep.scenario, sweep.profile)
+        self._spread = spread_of(sweep.profile)
+        self._of = -1, *self._stated  # replication, its profile and node where these are not the stated ones
         self._drawn: tuple[tuple[int, int], Work] | None = None  # (replication, requests), their work
 
     def do(self, load: float, replication: int) -> Outcome:
         """One replication at one load; the same as `engine.run_once` and its figures."""
         sweep, streams = self.sweep, Streams(self.sweep.seed, replication)
-        work = self._work(streams, replication, requests_of(sweep.scenario, load, sweep.trace))
+        profile, node = self._node(streams, replication)
+        work = self._work(profile, streams, replication, requests_of(sweep.scenario, load, sweep.trace))
         arrivals = arrivals_of(sweep.scenario, load, streams, sweep.trace)
-        records = simulate(self._node, work, arrivals, streams, engine=sweep.engine)
+        records = simulate(node, work, arrivals, streams, engine=sweep.engine)
         kept = Columns(records.to_table()) if sweep.keep_records else None
         return Outcome(figures_of(sweep.scenario, records), kept)
 
-    def _work(self, streams: Streams, replication: int, n: int) -> Work:
+    def _node(self, streams: Streams, replication: int) -> tuple[Profile, NodeSpec]:
+        """The profile that a replication runs on, and its node."""
+        if not self.sweep.plausible:
+            return self._stated
+        if self._of[0] != replication:
+            profile = plausible(self.sweep.profile, self._spread, streams, replication)
+            self._of = replication, profile, node_of(self.sweep.scenario, profile)
+        return self._of[1:]
+
+    def _work(self, profile: Profile, streams: Streams, replication: int, n: int) -> Work:
         if self._drawn is None or self._drawn[0] != (replication, n):
             sweep = self.sweep
-            work = draw_work(sweep.scenario, sweep.profile, streams, n, sweep.trace)
+            work = draw_work(sweep.scenario, profile, streams, n, sweep.trace)
             self._drawn = (replication, n), work
         return self._drawn[1]
 

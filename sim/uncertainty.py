@@ -1,92 +1,68 @@
 """The interval that covers simulation and calibration: replications on the stated profile, and each again on a plausible one.
 
-Enters: figures of R replications, and of the same replications (same random numbers) on profiles that calibration might
-have found instead (`profiles.plausible`), every second one on a slower machine, the others on a faster one. Leaves:
-intervals, and what is in them. With D_r the difference within replication r and e_r = ±1 the side of its machine:
+Enters: figures of R replications, and of the same replications (same random numbers) on plausible profiles
+(`sim.calibration`). Leaves: intervals. With D_r the difference within replication r and e_r = ±1 the side of its machine:
     machine    b = sum e_r D_r / R                       the effect of one standard deviation, times t(0.975, runs - 1)
     cells      s² = sum (D_r - e_r b)² / (R - 1)          samples, and what each cell does by itself, times t(0.975, R - 1)
 Neither is divided by R: another replication tells more about the simulation and nothing about the machine. Differences are
-of logarithms (for shares of the logarithm of the odds), where effects of speed are nearly linear. The ends of the two
-parts and of the t interval over replications are joined as root of the sum of squares on each side of the mean (MOVER,
-Zou & Donner, Statistics in Medicine 27, 2008). docs/explanation/uncertainty.md tells it at length.
+of logarithms (for shares of the logarithm of the odds), in which effects of speed are nearly linear. The parts and the t
+interval over replications are joined as root of the sum of squares on each side of the mean (MOVER, Zou & Donner,
+Statistics in Medicine 27, 2008). docs/explanation/uncertainty.md tells it at length, docs/decisions/0017 why.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from scipy.special import expit, logit, stdtrit
 
-from profiles.plausible import Plausible
-from profiles.schema import Entry, Law, Profile
-from profiles.spread import Spread, spread_of, surfaces
+from profiles.distribution import Floats
+from sim.calibration import Calibration, side
+from sim.intervals import interval
 from sim.metrics import Figures
 from sim.result import Interval
-from sim.streams import Streams
 
-Asked = Literal["simulation", "full"]
-
-
-def side(replication: int) -> float:
-    """Of the machine that replication r runs on: +1 slower, -1 faster."""
-    return 1.0 if replication % 2 == 0 else -1.0
-
-
-def plausible(profile: Profile, spread: Spread, streams: Streams, replication: int) -> Profile:
-    """The plausible profile of a replication, the same at every load and for every scenario of one seed."""
-    return Plausible(profile, spread, side(replication), streams.generator).profile()
+Get = Callable[[Figures], float]
+Scale = Literal["plain", "log", "odds"]
 
 
 @dataclass(frozen=True)
-class Calibration:
-    """What a profile states of the uncertainty of the numbers that a simulation uses.
+class Apart:
+    """What calibration does to one figure: half widths at 95 % on the figure's scale. `least`: nearest that a share comes to
+    0 or 1.
+    """  # fmt: skip
 
-    moves: whether it states any. freedom: degrees of freedom behind the spread between runs, infinite where none is used.
-    """
+    scale: Scale
+    machine: float
+    cells: float
+    least: float = 0.0
 
-    moves: bool
-    freedom: float
+    @property
+    def half(self) -> float:
+        return math.hypot(self.machine, self.cells)
 
-    @classmethod
-    def of(cls, profile: Profile, entries: Iterable[Entry]) -> Calibration:
-        """For the entries that are used."""
-        spread, used = spread_of(profile), list(entries)
-        laws = [law for entry in used for law in laws_of(entry)]
-        figures = [figure for entry in used for figure in figures_of(entry)]
-        if profile.router is not None:
-            figures += [profile.router.base_s, profile.router.per_token_s]
-        moves = any(sampled(law) or any(spread.of(law)) for law in laws) or any(map(figure_spread, figures))
-        return cls(moves, spread.freedom(laws))
-
-
-def laws_of(entry: Entry) -> list[Law]:
-    """Every law of time that a simulation may draw from."""
-    cells: list[Law] = [cell for surface in surfaces(entry) for cell in surface.cells]
-    return [*cells, *(entry.compile.cells if entry.compile else ()), *([entry.load] if entry.load else [])]
-
-
-def figures_of(entry: Entry) -> list[Figure]:
-    """Every figure that a simulation may use."""
-    memory = entry.memory
-    held = [memory.weights_bytes] if memory and memory.weights_bytes else []
-    return [*entry.occupancy, *held, *(cell.peak_bytes for cell in (memory.cells if memory else ()))]
+    def ends(self, mean: float) -> tuple[float, float]:
+        """How far below and above its mean the figure itself may lie."""
+        at = float(_to(np.array(mean), self.scale, self.least))
+        low, middle, high = (_back(at + step, self.scale) for step in (-self.half, 0.0, self.half))
+        return middle - low, high - middle
 
 
 class Both:
-    """Intervals from the replications of one load point and from those on plausible profiles (empty: of the first alone)."""
+    """Intervals from the replications of one load point and those on plausible profiles (none: of the first alone)."""
 
-    def __init__(self, runs: Sequence[Figures], others: Sequence[Figures] = (), freedom: float = math.inf) -> None:
-        self.runs, self._others, self._freedom = runs, others, freedom
+    def __init__(
+        self, runs: Sequence[Figures], others: Sequence[Figures] = (), calibration: Calibration | None = None
+    ) -> None:
+        self._runs, self._others, self._calibration = runs, others, calibration
 
     def interval(self, get: Get, *, lowest: float = -np.inf, highest: float = np.inf) -> Interval:
-        """Mean and 95 % interval of a figure, cut to what it can be; NaN anywhere gives an empty interval."""
-        values = [get(run) for run in self.runs]
-        found = interval(values, lowest=lowest, highest=highest)
+        """Mean and 95 % interval, cut to what the figure can be; empty where the mean or an end is not finite."""
+        found = interval(map(get, self._runs), lowest=lowest, highest=highest)
         if not self._others or found.mean is None or found.lo is None or found.hi is None:
             return found
         apart = self.apart(get, share=highest == 1.0)
@@ -94,21 +70,80 @@ class Both:
             return Interval(mean=found.mean, lo=None, hi=None)
         if apart.half == 0.0:
             return found
-        mean, lo, hi = found.mean, *apart.ends(found.mean)
+        mean, (below, above) = found.mean, apart.ends(found.mean)
         return Interval(
             mean=mean,
-            lo=max(mean - math.hypot(mean - found.lo, lo), lowest),
-            hi=min(mean + math.hypot(found.hi - mean, hi), highest),
+            lo=max(mean - math.hypot(mean - found.lo, below), lowest),
+            hi=min(mean + math.hypot(found.hi - mean, above), highest),
         )
+
+    def each(
+        self,
+        of: Callable[[Figures], Mapping[str, float]],
+        names: Iterable[str],
+        *,
+        lowest: float = 0.0,
+        highest: float = np.inf,
+    ) -> dict[str, Interval]:
+        """Intervals of the figures of one kind, by name."""
+
+        def one(name: str) -> Interval:
+            return self.interval(lambda run: of(run)[name], lowest=lowest, highest=highest)
+
+        return {name: one(name) for name in names}
+
+    def share(self, get: Get) -> float | None:
+        """Of the squared upper half of a figure's interval, what calibration makes up; None where it has no interval."""
+        simulated, full = interval(map(get, self._runs)), self.interval(get)
+        if simulated.mean is None or simulated.hi is None or full.hi is None:
+            return None
+        half = full.hi - simulated.mean
+        return 1.0 - ((simulated.hi - simulated.mean) / half) ** 2 if self._others and half > 0 else 0.0
 
     def apart(self, get: Get, *, share: bool = False) -> Apart | None:
         """What calibration does to a figure; None where a plausible profile gives it no finite value."""
-        values = np.array([get(run) for run in self.runs])
-        others = np.array([_or_nan(get, run) for run in self._others])
+        values, others = (
+            np.array([get(run) for run in self._runs]),
+            np.array([_or_nan(get, run) for run in self._others]),
+        )
         if not (np.all(np.isfinite(values)) and np.all(np.isfinite(others))):
             return None
-        least = 0.5 / max(min(run.measured for run in self.runs), 1) if share else 0.0
-        kind: Scale = "odds" if share else "log" if min(values.min(), others.min()) > 0 else "plain"
-        sides = np.array([side(r) for r in range(values.size)])
-        changes = _to(others, kind, least) - _to(values, kind, least)
-        machine = float(np.mean(sides * changes)) if math.isfinite(self._freedom) else 0.0
+        least = 0.5 / max(min(run.measured for run in self._runs), 1) if share else 0.0
+        scale: Scale = "odds" if share else "log" if min(values.min(), others.min()) > 0 else "plain"
+        return apart_of(_to(others, scale, least) - _to(values, scale, least), self._calibration, scale, least)
+
+
+def apart_of(changes: Floats, calibration: Calibration | None, scale: Scale = "plain", least: float = 0.0) -> Apart:
+    """The two parts from the differences within replications 0, 1, …, on the figure's scale."""
+    number = changes.size
+    machine, free = 0.0, number
+    if calibration is not None and calibration.common:
+        sides = np.array([side(r) for r in range(number)])
+        machine, free = float(np.mean(sides * changes)), number - 1
+        changes = changes - sides * machine
+    cells = math.sqrt(float(changes @ changes) / free)
+    freedom = min(calibration.freedom if calibration else math.inf, 1e9)
+    return Apart(scale, abs(machine) * _t(freedom), cells * _t(free), least)
+
+
+def _t(freedom: float) -> float:
+    return float(stdtrit(freedom, 0.975))
+
+
+def _or_nan(get: Get, run: Figures) -> float:
+    try:
+        return get(run)
+    except KeyError:  # a signal or a reason that occurs on the stated profile only
+        return math.nan
+
+
+def _to(values: Floats, scale: Scale, least: float) -> Floats:
+    if scale == "odds":
+        return np.asarray(logit(np.clip(values, least, 1.0 - least)))
+    return np.log(values) if scale == "log" else values
+
+
+def _back(value: float, scale: Scale) -> float:
+    if scale == "odds":
+        return float(expit(value))
+    return math.exp(min(value, 700.0)) if scale == "log" else value

@@ -23,6 +23,7 @@ from typing import Any, Protocol
 from profiles.errors import InputError
 from scenarios.arrivals import Trace
 from scenarios.schema import Scenario
+from sim.calibration import Asked
 from sim.result import Result
 from simcap.staging import staged
 
@@ -48,6 +49,7 @@ class Command:
     cost_per_hour: float | None = None
     requests_parquet: bool = False
     report: bool = True
+    uncertainty: Asked = "full"
 
     def line(self) -> str:
         """The command that reproduces every figure, quoted for a shell."""
@@ -60,6 +62,8 @@ class Command:
             parts.append("--requests-parquet")
         if not self.report:
             parts.append("--no-report")
+        if self.uncertainty != "full":
+            parts += ["--uncertainty", self.uncertainty]
         return shlex.join(parts)
 
 
@@ -82,12 +86,13 @@ class Run:
 
 def identity(scenario: str, profile: str, command: Command) -> dict[str, Any]:
     """What makes two runs the same question: a second run of it may replace the first."""
-    return {"scenario": scenario, "profile": profile, "seed": command.seed, "overrides": list(command.overrides)}
+    same = {"scenario": scenario, "profile": profile, "seed": command.seed, "overrides": list(command.overrides)}
+    return same if command.uncertainty == "full" else same | {"uncertainty": command.uncertainty}
 
 
 def default_target(scenario: str, profile: str, command: Command) -> Path:
     """`runs/<scenario>-<profile>-seed<seed>`; overrides add a digest, so that variants do not meet in one place."""
-    name = f"{scenario}-{profile}-seed{command.seed}"
+    name = f"{scenario}-{profile}-seed{command.seed}" + ("-simulation" if command.uncertainty == "simulation" else "")
     if command.overrides:
         name += "-set" + hashlib.sha256("\n".join(command.overrides).encode()).hexdigest()[:8]
     return Path("runs") / name

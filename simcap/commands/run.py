@@ -39,6 +39,13 @@ class Engine(Enum):
     compiled = "compiled"
 
 
+class Uncertainty(Enum):
+    """What intervals cover: the simulation, or calibration as well."""
+
+    full = "full"
+    simulation = "simulation"
+
+
 def run(
     scenario: Annotated[str, typer.Argument(help="Name of a shipped scenario, or a path.")],
     profile: Annotated[str | None, typer.Option(help="Name or path; goes before the scenario's own.")] = None,
@@ -51,6 +58,9 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the capacity sentence only.")] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="No report.html and no plots.")] = False,
     engine: Annotated[Engine, typer.Option(help="Same figures; compiled is faster, simpy does all.")] = Engine.auto,
+    uncertainty: Annotated[
+        Uncertainty, typer.Option(help="What intervals cover: simulation, or calibration as well.")
+    ] = Uncertainty.full,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes at most.  [default: one a core]")] = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Run on this Dask cluster instead.")] = None,
 ) -> None:
@@ -64,12 +74,14 @@ def run(
     wanted = wanted.model_copy(update={"profile": profile_name})
     trace = loader.read_trace(wanted)  # once: it can have millions of rows
     loader.bind(wanted, known, trace=trace)
-    command = rundir.Command(scenario, profile_name, seed, given, _cost(cost_per_hour), requests_parquet, not no_report)
+    asked = (scenario, profile_name, seed, given, _cost(cost_per_hour), requests_parquet, not no_report)
+    command = rundir.Command(*asked, uncertainty=uncertainty.value)
     target = out or rundir.default_target(wanted.name, known.name, command)
     rundir.check_target(target, rundir.identity(wanted.name, known.name, command))
     chosen = _engine_for(wanted, known, seed, engine, trace)
     journal = target.with_name(f".{target.name}.finished")
     how = {"trace": trace, "engine": chosen.engine, "workers": workers or _cores(), "dask": dask, "journal": journal}
+    how["uncertainty"] = uncertainty.value
     with _stoppable(journal), _progress(wanted.name, shown=not (quiet or as_json)) as progress:
         result, records = _simulate(wanted, known, seed, progress, keep_records=requests_parquet, **how)
     files = (loader.locate(scenario), _profile_file(profile_name))
@@ -117,7 +129,7 @@ def _cores() -> int:
 def _simulate(
     scenario: Scenario, profile: Profile, seed: int, progress: Progress | None, *, keep_records: bool, **how: Any
 ) -> tuple[Result, Sequence[tuple[float, int, Table]]]:
-    """`how`: trace, engine, workers, dask and journal of `replicate.run`, which change no figure."""
+    """`how`: trace, engine, workers, dask and journal of `replicate.run`, which change no figure, and uncertainty."""
     from sim import replicate
 
     return replicate.run(scenario, profile, seed, progress=progress, keep_records=keep_records, **how)
@@ -173,6 +185,8 @@ def _say(run: Run, target: Path, notes: list[str], *, as_json: bool, quiet: bool
     console.print()
     console.print(result.capacity.sentence, style="bold")
     console.print(words.origins_line(result))
+    for line in words.uncertainty_lines(result):
+        console.print(line)
     for note in notes if run.command.report else (*result.notes, *notes):
         console.print(f"note: {note}")
     if run.command.report:

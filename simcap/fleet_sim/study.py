@@ -75,6 +75,7 @@ def _manifest(run: run_source.RunSource, files: dict[str, bytes], trace: str | N
         "question": run.result.question,
         "answer": run.result.capacity.sentence,
         "seed": run.seed,
+        "uncertainty": run.result.uncertainty.asked if run.result.uncertainty else "simulation",
         "workload": {
             "classes": sorted(run.scenario.classes),
             "arrivals": run.scenario.arrivals.process,
@@ -105,7 +106,8 @@ def check(target: Path, progress: Progress | None = None) -> list[str]:
     """Run a study again; returns what was compared. InputError: not a whole study. FindingError: other bytes came out."""
     manifest = _read(target)
     scenario = loader.load(str(target / SCENARIO))
-    result, _ = replicate.run(scenario, store.load(str(target / PROFILE)), int(manifest["seed"]), progress=progress)
+    profile, asked = store.load(str(target / PROFILE)), manifest.get("uncertainty", "simulation")
+    result, _ = replicate.run(scenario, profile, int(manifest["seed"]), progress=progress, uncertainty=asked)
     made = {"result.json": rundir.result_json(result), "curve.csv": curve_csv(result)}
     recorded = manifest["workload"]["trace_path"]
     if recorded is not None and isinstance(scenario.arrivals, Trace):

@@ -178,6 +178,20 @@ def origins_line(result: Result) -> str:
     return f"profile {result.profile}: {counts}"
 
 
+def uncertainty_lines(result: Result) -> list[str]:
+    """What the intervals cover beyond the simulation, and what they do not; nothing where that is the simulation alone."""
+    known = result.uncertainty
+    if known is None or known.covers == "simulation":
+        return []
+    runs = "one calibration run" if known.runs == 1 else f"{known.runs} calibration runs"
+    if known.between_runs is not None:
+        runs += f", ±{100 * known.between_runs:.2g} % from run to run"
+    lines = [f"intervals cover the simulation and calibration ({runs})"]
+    if known.left_out:
+        lines.append(f"not in them: {'; '.join(known.left_out)}")
+    return lines
+
+
 def doubts(result: Result) -> list[str]:
     """What a reader must know about where the figures come from, before any of them."""
     measured = result.profile_origins.get("measured", 0)
