@@ -92,6 +92,11 @@ def _row(profile: Profile, what: str, value: str, number: Law | Figure | Occupan
     )
 
 
+def used_of(entries: Bound) -> list[Entry]:
+    """Each entry that a scenario uses, once."""
+    return list({e.key: e for by_choice in entries.values() for e in by_choice.values()}.values())
+
+
 def uncertainty_of(scenario: Scenario, profile: Profile, used: Collection[Entry], asked: Asked) -> Uncertainty:
     """What the intervals of a run cover, and what they do not."""
     spread, known = spread_of(profile), Calibration.of(profile, used)

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 
-from profiles.entry import Entry
 from profiles.schema import Profile, origins
 from scenarios.loader import Bound, bind, read_trace
 from scenarios.schema import Scenario
@@ -26,7 +25,7 @@ from sim.arrivals import arrivals_of, notes_of_arrivals, requests_of
 from sim.capacity import capacity_of, verdict_of
 from sim.engine import Asked
 from sim.executor import Dask, Executor, local
-from sim.inputs import inputs_of, notes_of, uncertainty_of
+from sim.inputs import inputs_of, notes_of, uncertainty_of, used_of
 from sim.intervals import saturated, steady_rate
 from sim.journal import Journal
 from sim.metrics import HISTOGRAM_EDGES, Figures
@@ -108,11 +107,6 @@ def _on_plausible(
             if progress:
                 progress(len(tasks) + len(found), 2 * len(tasks))
     return {load: [found[place] for place, task in enumerate(tasks) if task[0] == load] for load in counts}
-
-
-def used_of(entries: Bound) -> list[Entry]:
-    """Each entry that a scenario uses, once."""
-    return list({e.key: e for by_choice in entries.values() for e in by_choice.values()}.values())
 
 
 def result_of(

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from profiles.document import Strict
 from scenarios.arrivals import LoadKind
-from sim.result import InputOrigin, Interval, Slo, Verdict
+from sim.result import InputOrigin, Interval, Slo, Uncertainty, Verdict
 
 Outcome = Literal["found", "saturation", "indeterminate", "unreachable"]
 
@@ -83,7 +83,8 @@ class CapacitySearch(Strict):
     over: Over | None
     sentence: str
     precision_asked: float | None
-    precision_reached: float | None
+    precision_reached: float | None  # of the simulation
+    uncertainty: Uncertainty | None = None
     fullest: tuple[Use, ...]  # at the capacity, the fullest first
     points: tuple[SearchPoint, ...]
     requests_simulated: int

@@ -8,24 +8,28 @@ load, so all loads see the same arrivals, lengths and service draws; the number 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from profiles.schema import Profile, origins
+from profiles.spread import spread_of
 from scenarios.arrivals import Burst
 from scenarios.loader import bind, read_trace
 from scenarios.schema import Scenario
 from scenarios.traces import TraceRows
 from sim.arrivals import notes_of_arrivals
+from sim.calibration import Asked, Calibration, plausible
 from sim.engine import run_once
-from sim.inputs import inputs_of, notes_of
+from sim.inputs import inputs_of, notes_of, uncertainty_of, used_of
 from sim.metrics import figures
 from sim.result import Interval, Slo
 from sim.search import find
+from sim.search_calibration import widened
 from sim.search_levels import Outcome, Probe, Reading, Settings
 from sim.search_refine import Finding
 from sim.search_result import CapacitySearch, Over, SearchPoint, Use, sentence
+from sim.streams import Streams
 from sim.why import first_to_fill
 
 Progress = Callable[[int, int], None]
@@ -33,10 +37,13 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Options:
-    """`precision`: half width of the interval relative to the capacity. `max_requests`: effort, all runs together."""
+    """`precision`: half width of the interval that the search is to reach, relative to the capacity. `max_requests`: its
+    effort, all runs together. `uncertainty`: what the interval of a capacity is to cover in the end.
+    """  # fmt: skip
 
     precision: float = 0.03
     max_requests: int = 5_000_000
+    uncertainty: Asked = "full"
 
 
 @dataclass(frozen=True)
@@ -112,12 +119,24 @@ def capacity(
 ) -> CapacitySearch:
     """Search for the highest load that keeps the SLO."""
     trace = read_trace(scenario)
-    bind(scenario, profile, trace=trace)  # a scenario that cannot be answered says so before anything runs
-    finding = find(probe_of(scenario, profile, seed, trace), settings_of(scenario, options), progress)
+    bound = bind(scenario, profile, trace=trace)  # a scenario that cannot be answered says so before anything runs
+    probe, settings = probe_of(scenario, profile, seed, trace), settings_of(scenario, options)
+    finding = find(probe, settings, progress)
     found = Interval(mean=finding.load, lo=finding.lo, hi=finding.hi)
+    known, wider = Calibration.of(profile, used_of(bound)), None
+    if options.uncertainty == "full" and known.moves:
+        spread = spread_of(profile)
+
+        def likely(r: int) -> Probe:
+            return probe_of(scenario, plausible(profile, spread, Streams(seed, r), r), seed, trace)
+
+        wider = widened(probe, likely, found, settings, scenario.slo.latency_s, known)
+    if wider is not None:
+        found, finding = wider.capacity, replace(finding, spent=finding.spent + wider.spent)
     fullest = fullest_at(scenario, finding.at)
     said = sentence(finding.kind, finding.reason, found, slo_of(scenario), scenario.load.kind, fullest)
-    return answer(Ask(scenario, profile, seed, options, trace), finding, said, fullest, capacity=found)
+    ask = Ask(scenario, profile, seed, options, trace)
+    return answer(ask, finding, said, fullest, capacity=found, covers_calibration=wider is not None)
 
 
 def answer(
@@ -128,12 +147,15 @@ def answer(
     *,
     capacity: Interval | None = None,
     over: Over | None = None,
+    covers_calibration: bool = False,
 ) -> CapacitySearch:
     """The whole file: what was found, and what it rests on."""
     scenario, profile = ask.scenario, ask.profile
     bound = bind(scenario, profile, trace=ask.trace)
     counts: dict[str, int] = {}
-    for entry in {e.key: e for by_choice in bound.values() for e in by_choice.values()}.values():
+    used = used_of(bound)
+    known = uncertainty_of(scenario, profile, used, ask.options.uncertainty)
+    for entry in used:
         for origin, count in origins(entry).items():
             counts[origin] = counts.get(origin, 0) + count
     return CapacitySearch(
@@ -151,6 +173,7 @@ def answer(
         sentence=said,
         precision_asked=ask.options.precision if over is None else None,
         precision_reached=finding.precision,
+        uncertainty=known.model_copy(update={"covers": "full" if covers_calibration else "simulation"}),
         fullest=fullest,
         points=tuple(point_of(reading) for reading in finding.readings),
         requests_simulated=finding.spent,

@@ -68,14 +68,7 @@ class Both:
         apart = self.apart(get, share=highest == 1.0)
         if apart is None:
             return Interval(mean=found.mean, lo=None, hi=None)
-        if apart.half == 0.0:
-            return found
-        mean, (below, above) = found.mean, apart.ends(found.mean)
-        return Interval(
-            mean=mean,
-            lo=max(mean - math.hypot(mean - found.lo, below), lowest),
-            hi=min(mean + math.hypot(found.hi - mean, above), highest),
-        )
+        return joined(found, apart, lowest=lowest, highest=highest)
 
     def each(
         self,
@@ -124,6 +117,18 @@ def apart_of(changes: Floats, calibration: Calibration | None, scale: Scale = "p
     cells = math.sqrt(float(changes @ changes) / free)
     freedom = min(calibration.freedom if calibration else math.inf, 1e9)
     return Apart(scale, abs(machine) * _t(freedom), cells * _t(free), least)
+
+
+def joined(found: Interval, apart: Apart, *, lowest: float = -np.inf, highest: float = np.inf) -> Interval:
+    """The interval of the simulation with what calibration does to the figure in it."""
+    if found.mean is None or found.lo is None or found.hi is None or apart.half == 0.0:
+        return found
+    below, above = apart.ends(found.mean)
+    lo, hi = (
+        found.mean - math.hypot(found.mean - found.lo, below),
+        found.mean + math.hypot(found.hi - found.mean, above),
+    )
+    return Interval(mean=found.mean, lo=max(lo, lowest), hi=min(hi, highest))
 
 
 def _t(freedom: float) -> float:

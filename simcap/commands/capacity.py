@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profiles.errors import InputError
+from simcap.commands.run import Uncertainty
 
 if TYPE_CHECKING:
     from profiles.schema import Profile
@@ -42,6 +43,9 @@ def capacity(
     max_effort: Annotated[int, typer.Option(metavar="REQUESTS", help="Simulated at most, all together.")] = 5_000_000,
     over: Annotated[str | None, typer.Option(metavar="KEY=V1,V2,…", help="Search this key (a..b counts up).")] = None,
     at: Annotated[str | None, typer.Option(metavar="LOAD", help="The load for --over: 40 or 40rps.")] = None,
+    uncertainty: Annotated[
+        Uncertainty, typer.Option(help="What the interval covers: simulation, or calibration as well.")
+    ] = Uncertainty.full,
     as_json: Annotated[bool, typer.Option("--json", help="Print simcap.capacity/1 instead of text.")] = False,
     out: Annotated[Path | None, typer.Option(help="Also write a directory with capacity.json.")] = None,
 ) -> None:
@@ -52,13 +56,15 @@ def capacity(
     from simcap.capacity_files import Target
     from simcap.commands.run import _profile_for, _progress
 
-    options = search_runs.Options(_precision(precision), _effort(max_effort))
+    options = search_runs.Options(_precision(precision), _effort(max_effort), uncertainty.value)
     given = (*(overrides or ()), *slo_overrides(slo, attainment))
     wanted = loader.load(scenario, given)
     known, profile_name = _profile_for(wanted, profile)
     wanted = wanted.model_copy(update={"profile": profile_name})
     search = _search_over(over, at, lambda override: loader.load(scenario, (*given, override)), wanted)
     asked = {"precision": precision, "max_effort": max_effort, "over": over, "at": at}
+    if uncertainty is not Uncertainty.full:
+        asked["uncertainty"] = uncertainty.value
     again = command_line(scenario, profile_name, seed, given, asked)
     files = (loader.locate(scenario), store.locate(profile_name))
     target = Target(out, wanted, known.name, seed, given, again, asked, files) if out is not None else None
@@ -192,6 +198,8 @@ def _say(result: CapacitySearch, out: Path | None, *, as_json: bool) -> None:
     else:
         reached = ""
     console.print(f"{reached}{result.requests_simulated:,} requests simulated; intervals are 95 %")
+    for line in words.uncertainty_lines(result.uncertainty):
+        console.print(line)
     counts = ", ".join(f"{result.profile_origins.get(origin, 0)} {origin}" for origin in words.ORIGINS)
     console.print(f"profile {result.profile}: {counts}")
     for note in result.notes:

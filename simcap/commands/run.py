@@ -185,7 +185,7 @@ def _say(run: Run, target: Path, notes: list[str], *, as_json: bool, quiet: bool
     console.print()
     console.print(result.capacity.sentence, style="bold")
     console.print(words.origins_line(result))
-    for line in words.uncertainty_lines(result):
+    for line in words.uncertainty_lines(result.uncertainty):
         console.print(line)
     for note in notes if run.command.report else (*result.notes, *notes):
         console.print(f"note: {note}")

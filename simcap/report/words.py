@@ -7,7 +7,7 @@ under a figure is worded here, once; files for machines keep the exact figures.
 from __future__ import annotations
 
 from sim.capacity import resource_in_words
-from sim.result import Capacity, Interval, Result
+from sim.result import Capacity, Interval, Result, Uncertainty
 
 ABSENT = "–"
 
@@ -178,9 +178,8 @@ def origins_line(result: Result) -> str:
     return f"profile {result.profile}: {counts}"
 
 
-def uncertainty_lines(result: Result) -> list[str]:
+def uncertainty_lines(known: Uncertainty | None) -> list[str]:
     """What the intervals cover beyond the simulation, and what they do not; nothing where that is the simulation alone."""
-    known = result.uncertainty
     if known is None or known.covers == "simulation":
         return []
     runs = "one calibration run" if known.runs == 1 else f"{known.runs} calibration runs"

@@ -13,7 +13,7 @@ from profiles.plausible import resampled
 from profiles.schema import Profile
 from profiles.spread import spread_of
 from scenarios.schema import Scenario
-from sim import replicate
+from sim import replicate, search_runs
 from sim.calibration import Calibration, plausible
 from sim.streams import Streams
 from sim.uncertainty import Apart, apart_of
@@ -159,3 +159,21 @@ def test_one_run_says_that_it_cannot_tell_about_others():
     assert result.uncertainty is not None
     assert (result.uncertainty.covers, result.uncertainty.between_runs) == ("full", None)
     assert any("one run; merge several" in line for line in result.uncertainty.left_out)
+
+
+def test_capacity_covers_the_speed_of_the_machine():
+    """Capacity goes with the speed: bounds of ±30 % on all service times give ±30 % on the load, and a little more."""
+    stated = profile(medians=False, origin="modeled", bounds=True)
+    narrow, wide = (
+        search_runs.capacity(scenario(), stated, 1, search_runs.Options(0.05, 400_000, asked))
+        for asked in ("simulation", "full")
+    )
+    assert narrow.capacity is not None
+    assert wide.capacity is not None
+    assert wide.capacity.mean == narrow.capacity.mean
+    assert None not in (wide.capacity.lo, wide.capacity.hi, wide.capacity.mean)
+    up, down = wide.capacity.hi / wide.capacity.mean, wide.capacity.mean / wide.capacity.lo  # type: ignore[operator]
+    assert 1.3 < up < 1.6
+    assert 1.3 < down < 1.6
+    assert wide.uncertainty is not None
+    assert wide.uncertainty.covers == "full"
