@@ -4,7 +4,8 @@ JOBS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-PYTEST := $(BIN)/pytest -n $(JOBS)
+# `loadgroup`: the tests of a group share a browser, so they stay together on one worker.
+PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadgroup
 
 .PHONY: help demo test test-slow test-wheels docs lint format clean
 
