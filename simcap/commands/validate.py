@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from simcap.commands.validate_metrics import metrics
+from simcap.commands.validate_published import published
 from simcap.commands.validate_theory import theory
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ app = typer.Typer(
 )
 
 app.command()(theory)
+app.command()(published)
+app.command()(metrics)
 
 
 @app.command()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from simcap.rundir import Run
 
-MODULES: tuple[str, ...] = ()
+MODULES: tuple[str, ...] = ("validation",)
 
 
 @dataclass(frozen=True)

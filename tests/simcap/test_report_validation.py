@@ -1,0 +1,76 @@
+"""The report says which validation applies to its profile, or that there is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from profiles import store
+from simcap import cli
+from simcap.report.validation import NONE, validation_status
+from simcap.validate import record
+
+
+@pytest.fixture
+def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The shipped profile in a folder of its own, with no validation beside it."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    path = tmp_path / "node.profile.json"
+    path.write_bytes(store.locate("mi300x-published").read_bytes())
+    return path
+
+
+def validated(profile: Path, verdict: record.Verdict = "pass") -> record.Validation:
+    return record.Validation(
+        kind="live",
+        profile=record.reference("node", profile),
+        scenario="mine",
+        date=record.now(),
+        machine=record.this_machine(),
+        command="simcap validate live",
+        verdict=verdict,
+        summary="Off by <3 %> at the median.",
+        rows=(),
+    )
+
+
+def page(profile: Path, out: Path) -> str:
+    quick = ["--set", "measurement.replications=5", "--set", "load.burst_size=[1,10]"]
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["run", "published_fa_concurrency", "--profile", str(profile), "--out", str(out), *quick])
+    assert ended.value.code == 0
+    return (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_report_without_and_with_a_validation(profile: Path, tmp_path: Path) -> None:
+    """Without one the page warns that there is none; with one it says its sentence, escaped, and where it is from."""
+    assert NONE in page(profile, tmp_path / "a")
+    record.write(validated(profile), profile)
+    html = page(profile, tmp_path / "b")
+    assert NONE not in html
+    assert "Validation (live on scenario mine, " in html
+    assert "Off by &lt;3 %&gt; at the median." in html
+
+
+def test_the_shipped_profile_has_one() -> None:
+    """A report on the shipped profile says how far published figures were missed."""
+    said = validation_status(store.locate("mi300x-published"))
+    assert any("Mean absolute error over published latencies that no fit has seen" in status.text for status in said)
+
+
+def test_what_missed_is_outdated_or_damaged_is_a_warning(profile: Path) -> None:
+    """A miss, a record of an earlier state of the profile and a file that is no record are all warnings."""
+    path = record.write(validated(profile, "attention"), profile)
+    (missed,) = validation_status(profile)
+    assert missed.warning
+    assert missed.text.endswith("It needs attention.")
+    data = json.loads(path.read_text(encoding="utf-8"))
+    data["profile"]["sha256"] = "0" * 64
+    path.write_text(json.dumps(data), encoding="utf-8")
+    (outdated,) = validation_status(profile)
+    assert outdated.warning
+    assert "1 beside it are of an earlier state" in outdated.text
+    path.write_text("{}", encoding="utf-8")
+    assert [status.warning for status in validation_status(profile)] == [True, True]
