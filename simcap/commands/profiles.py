@@ -1,6 +1,6 @@
-"""`simcap profiles list|show|schema|merge`: what is known about models on a machine, and how well.
+"""`simcap profiles list|show|schema|merge|derive`: what is known about models on a machine, and how well.
 
-Enters: a profile by name or path. Leaves: tables of at most 80 columns on stdout, or JSON with --json; `merge` writes a file.
+Enters: a profile by name or path. Leaves: tables of at most 80 columns on stdout, or JSON with --json; `merge` and `derive` write a file.
 """
 
 from __future__ import annotations
@@ -95,6 +95,36 @@ def merge(
             screen.print_table(columns, rows, right=columns[1:])
     typer.echo("between runs: from the smallest to the largest median of a run, over the median")
     typer.echo("within runs: from the 10 % to the 90 % quantile of the average run, over the median")
+    typer.echo(f"profile: {out}")
+
+
+@app.command()
+def derive(
+    name: Annotated[str, typer.Argument(metavar="PROFILE", help="Name of a shipped profile, or a path.")],
+    to: Annotated[str, typer.Option("--to", metavar="DEVICE", help="GPU of the hardware catalog, as mi355x.")],
+    out: Annotated[Path, typer.Option(help="The profile to write.")],
+) -> None:
+    """Model a profile for a GPU that nobody measured, by roofline ratios, with wide bounds."""
+    from calibrate.checks import profile_name
+    from profiles import store
+    from profiles.derive import derive as derived_of
+    from simcap import screen
+
+    derived = derived_of(store.load(name), to, profile_name(out))
+    store.save(derived.profile, out)
+    columns = ("tokens", "median ms", "95 % from", "to")
+    for entry in derived.profile.entries:
+        typer.echo(entry.key)
+        surface = entry.service or entry.paced_service
+        rows = []
+        for cell in surface.cells if surface else ():
+            times = (float(cell.law().ppf(0.5)), cell.median_lo or 0.0, cell.median_hi or 0.0)
+            shape = str(cell.tokens) if cell.batch == 1 else f"{cell.tokens}×{cell.batch}"
+            rows.append((shape, *(f"{1000 * t:.3g}" for t in times)))
+        screen.print_table(columns, rows, right=columns)
+    for line in derived.left_out:
+        screen.print_wrapped(f"not derived: {line}")
+    screen.print_wrapped(f"note: {derived.profile.notes[0]}")
     typer.echo(f"profile: {out}")
 
 
