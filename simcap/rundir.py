@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from profiles.errors import InputError
 from scenarios.arrivals import Trace
@@ -26,6 +26,9 @@ from scenarios.schema import Scenario
 from sim.calibration import Asked
 from sim.result import Result
 from simcap.staging import staged
+
+if TYPE_CHECKING:
+    from simcap.trace import TraceFile
 
 MANIFEST_SCHEMA = "simcap.manifest/1"
 PACKAGES = ("vllm-sr-simcap", "altair", "numpy", "pyarrow", "pydantic", "scipy", "simpy", "vl-convert-python")
@@ -50,6 +53,7 @@ class Command:
     requests_parquet: bool = False
     report: bool = True
     uncertainty: Asked = "full"
+    trace: int | None = None  # requests in trace.json
 
     def line(self) -> str:
         """The command that reproduces every figure, quoted for a shell."""
@@ -64,6 +68,8 @@ class Command:
             parts.append("--no-report")
         if self.uncertainty != "full":
             parts += ["--uncertainty", self.uncertainty]
+        if self.trace is not None:
+            parts += ["--trace", "--trace-requests", str(self.trace)]
         return shlex.join(parts)
 
 
@@ -72,7 +78,7 @@ class Run:
     """A finished run. `scenario`: as run, with overrides, defaults and profile. `*_file`: the files that were read.
 
     `records`: (load, replication, records) of each replication, empty unless they were asked for. `engine`: which one
-    ran, and why; no figure depends on it.
+    ran, and why; no figure depends on it. `trace`: steps of the first requests, where they were asked for.
     """
 
     command: Command
@@ -82,6 +88,7 @@ class Run:
     result: Result
     records: Sequence[tuple[float, int, Table]] = ()
     engine: tuple[str, str] | None = None
+    trace: TraceFile | None = None
 
 
 def identity(scenario: str, profile: str, command: Command) -> dict[str, Any]:
@@ -150,6 +157,8 @@ def _fill(run: Run, directory: Path) -> list[str]:
     (directory / "scenario.resolved.yaml").write_text(scenario_yaml(run.scenario), encoding="utf-8")
     if run.command.requests_parquet:
         _put_requests(run, directory / "requests.parquet")
+    if run.trace is not None:
+        (directory / "trace.json").write_text(run.trace.model_dump_json(by_alias=True, exclude_none=True) + "\n")
     missing = whatif.why_not(result)
     if missing is None:
         (directory / "fleet_sim").mkdir()

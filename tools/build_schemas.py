@@ -16,6 +16,7 @@ from profiles.schema import Profile
 from profiles.store import write_whole
 from scenarios.schema import Scenario
 from sim.result import Result
+from simcap.trace import TraceFile
 from simcap.validate.record import Validation
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference" / "schema"
@@ -25,6 +26,7 @@ FORMATS: dict[str, type[BaseModel]] = {
     "result": Result,
     "validation": Validation,
     "plan": PlanFile,
+    "trace": TraceFile,
 }
 
 

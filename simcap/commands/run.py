@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from scenarios.traces import TraceRows
     from sim.engine import Choice
     from sim.result import Result
-    from simcap.rundir import Run, Table
+    from simcap.rundir import Command, Run, Table
+    from simcap.trace import TraceFile
 
 INTERRUPTED = 5  # as in simcap.cli
 
@@ -61,6 +62,8 @@ def run(
     uncertainty: Annotated[
         Uncertainty, typer.Option(help="What intervals cover: simulation, or calibration as well.")
     ] = Uncertainty.full,
+    traced: Annotated[bool, typer.Option("--trace", help="Also write trace.json, for Perfetto's viewer.")] = False,
+    trace_requests: Annotated[int, typer.Option(min=1, help="How many requests --trace tells.")] = 100,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes at most.  [default: one a core]")] = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Run on this Dask cluster instead.")] = None,
 ) -> None:
@@ -75,7 +78,7 @@ def run(
     trace = loader.read_trace(wanted)  # once: it can have millions of rows
     loader.bind(wanted, known, trace=trace)
     asked = (scenario, profile_name, seed, given, _cost(cost_per_hour), requests_parquet, not no_report)
-    command = rundir.Command(*asked, uncertainty=uncertainty.value)
+    command = rundir.Command(*asked, uncertainty=uncertainty.value, trace=trace_requests if traced else None)
     target = out or rundir.default_target(wanted.name, known.name, command)
     rundir.check_target(target, rundir.identity(wanted.name, known.name, command))
     chosen = _engine_for(wanted, known, seed, engine, trace)
@@ -85,7 +88,8 @@ def run(
     with _stoppable(journal), _progress(wanted.name, shown=not (quiet or as_json)) as progress:
         result, records = _simulate(wanted, known, seed, progress, keep_records=requests_parquet, **how)
     files = (loader.locate(scenario), _profile_file(profile_name))
-    done = rundir.Run(command, wanted, *files, result, records, engine=(chosen.engine, chosen.why))
+    steps = _trace(wanted, known, result, command, trace) if traced else None
+    done = rundir.Run(command, wanted, *files, result, records, (chosen.engine, chosen.why), steps)
     notes = rundir.write(done, target)
     shutil.rmtree(journal, ignore_errors=True)
     _say(done, target, notes, as_json=as_json, quiet=quiet)
@@ -101,6 +105,17 @@ def _profile_for(scenario: Scenario, flag: str | None) -> tuple[Profile, str]:
             f"shipped profiles: {', '.join(store.shipped_names()) or '(none)'}"
         )
     return store.load(name), name
+
+
+def _trace(scenario: Scenario, profile: Profile, result: Result, command: Command, rows: TraceRows | None) -> TraceFile:
+    """The first replication with the profile as stated, at the highest load that passed (or the lowest tried)."""
+    from sim.engine import run_once
+    from simcap.trace import trace_of
+
+    load = result.capacity.lo if result.capacity.lo is not None else result.points[0].load
+    records = run_once(scenario, profile, command.seed, load, 0, rows)
+    about = {"scenario": scenario.name, "profile": profile.name, "load": load, "load_kind": result.capacity.load_kind}
+    return trace_of(records, tuple(scenario.classes), command.trace or 1, {**about, "seed": command.seed})
 
 
 def _profile_file(name: str) -> Path:
