@@ -114,7 +114,12 @@ def _trace(scenario: Scenario, profile: Profile, result: Result, command: Comman
 
     load = result.capacity.lo if result.capacity.lo is not None else result.points[0].load
     records = run_once(scenario, profile, command.seed, load, 0, rows)
-    about = {"scenario": scenario.name, "profile": profile.name, "load": load, "load_kind": result.capacity.load_kind}
+    about: dict[str, str | int | float] = {
+        "scenario": scenario.name,
+        "profile": profile.name,
+        "load": load,
+        "load_kind": result.capacity.load_kind,
+    }
     return trace_of(records, tuple(scenario.classes), command.trace or 1, {**about, "seed": command.seed})
 
 
