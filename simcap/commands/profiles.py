@@ -1,4 +1,4 @@
-"""`simcap profiles list|show|schema|merge|derive`: what is known about models on a machine, and how well.
+"""`simcap profiles list|show|schema|merge|derive|age`: what is known about models on a machine, and how well.
 
 Enters: a profile by name or path. Leaves: tables of at most 80 columns on stdout, or JSON with --json; `merge` and `derive` write a file.
 """
@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from profiles.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,6 +128,44 @@ def derive(
         screen.print_wrapped(f"not derived: {line}")
     screen.print_wrapped(f"note: {derived.profile.notes[0]}")
     typer.echo(f"profile: {out}")
+
+
+@app.command()
+def age(
+    name: Annotated[str, typer.Argument(metavar="PROFILE", help="Name of a shipped profile, or a path.")],
+    model: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=FILE", help="The file in use of a model. Repeatable.")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="End with exit code 4 when it is stale.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Say whether what a profile was measured on is still what is here."""
+    from dataclasses import asdict
+
+    from calibrate.age import age_of
+    from profiles import store
+    from simcap import screen
+
+    profile = store.load(name)
+    found = age_of(profile, dict(_named_file(text) for text in model or ()))
+    if as_json:
+        rows = [asdict(row) for row in found.rows]
+        screen.print_json({"profile": profile.name, "age": found.word, "rows": rows})
+    else:
+        words = {True: "differs", False: "same", None: "not judged"}
+        rows_shown = [(row.what, row.profile, row.here, words[row.differs]) for row in found.rows]
+        if rows_shown:
+            screen.print_table(("what", "in the profile", "here", ""), rows_shown)
+        screen.print_wrapped(found.sentence(profile.name))
+    if strict and found.word == "stale":
+        raise typer.Exit(4)
+
+
+def _named_file(text: str) -> tuple[str, Path]:
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise InputError(f"--model {text}: expected NAME=FILE, as in --model mmbert32k-intent=intent.onnx")
+    return name, Path(path)
 
 
 @app.command()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from profiles.errors import InputError
+from profiles.errors import FindingError, InputError
 
 if TYPE_CHECKING:
     from profiles.schema import Profile
@@ -66,6 +66,7 @@ def run(
     trace_requests: Annotated[int, typer.Option(min=1, help="How many requests --trace tells.")] = 100,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes at most.  [default: one a core]")] = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Run on this Dask cluster instead.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse a stale profile; see profiles age.")] = False,
 ) -> None:
     """Replay SCENARIO: how much load keeps the promise, and what breaks first."""
     from scenarios import loader
@@ -77,6 +78,7 @@ def run(
     wanted = wanted.model_copy(update={"profile": profile_name})
     trace = loader.read_trace(wanted)  # once: it can have millions of rows
     loader.bind(wanted, known, trace=trace)
+    aged = age_note(known, strict=strict)
     asked = (scenario, profile_name, seed, given, _cost(cost_per_hour), requests_parquet, not no_report)
     command = rundir.Command(*asked, uncertainty=uncertainty.value, trace=trace_requests if traced else None)
     target = out or rundir.default_target(wanted.name, known.name, command)
@@ -92,7 +94,7 @@ def run(
     done = rundir.Run(command, wanted, *files, result, records, (chosen.engine, chosen.why), steps)
     notes = rundir.write(done, target)
     shutil.rmtree(journal, ignore_errors=True)
-    _say(done, target, notes, as_json=as_json, quiet=quiet)
+    _say(done, target, [*notes, *aged], as_json=as_json, quiet=quiet)
 
 
 def _profile_for(scenario: Scenario, flag: str | None) -> tuple[Profile, str]:
@@ -121,6 +123,20 @@ def _trace(scenario: Scenario, profile: Profile, result: Result, command: Comman
         "load_kind": result.capacity.load_kind,
     }
     return trace_of(records, tuple(scenario.classes), command.trace or 1, {**about, "seed": command.seed})
+
+
+def age_note(profile: Profile, *, strict: bool) -> list[str]:
+    """What to say of a profile that was measured on another machine or another state of this one; FindingError if `strict`."""
+    from profiles.schema import origins
+
+    if "measured" not in origins(profile):
+        return []
+    from calibrate.age import age_of
+
+    age = age_of(profile)
+    if strict and age.word == "stale":
+        raise FindingError(age.sentence(profile.name))
+    return [age.sentence(profile.name)] if age.word in {"stale", "elsewhere"} else []
 
 
 def _profile_file(name: str) -> Path:

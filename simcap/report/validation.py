@@ -23,7 +23,7 @@ NONE = (
     "simcap validate live, metrics or published does."
 )
 
-WORST = 8  # rows of a record that the section shows; the rest stand in the record
+WORST = 5  # rows of each kind that the section shows, counted ones and others; the rest stand in the record
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,8 @@ def _worst(one: record.Validation) -> Markup:
     """The rows whose error is largest, those that are not counted included and marked."""
     from markupsafe import Markup
 
-    told = sorted((row for row in one.rows if row.error is not None), key=lambda row: -abs(row.error or 0.0))[:WORST]
+    known = sorted((row for row in one.rows if row.error is not None), key=lambda row: -abs(row.error or 0.0))
+    told = [row for row in known if row.counted][:WORST] + [row for row in known if not row.counted][:WORST]
     if not told:
         return Markup()
     rows = Markup("").join(
@@ -92,7 +93,7 @@ def _worst(one: record.Validation) -> Markup:
     caption = Markup(
         "<caption>The largest errors of {} compared ({}), predicted over measured less 1</caption>"
     ).format(len(one.rows), one.kind)
-    return Markup('<div class="scroll"><table>{}<thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>').format(
+    return Markup('<div class="scroll"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>').format(
         caption, head, rows
     )
 
