@@ -170,14 +170,23 @@ def notes_of_precision(scenario: Scenario, points: Sequence[Point]) -> tuple[str
 
 
 def engine_for(
-    scenario: Scenario, profile: Profile, seed: int, asked: Asked, trace: TraceRows | None = None
+    scenario: Scenario,
+    profile: Profile,
+    seed: int,
+    asked: Asked,
+    trace: TraceRows | None = None,
+    *,
+    requests: int | None = None,
 ) -> engines.Choice:
-    """Which engine runs the whole sweep, and why. InputError: `compiled` was asked for and does not cover it."""
+    """Which engine runs the whole sweep, and why. InputError: `compiled` was asked for and does not cover it.
+
+    `requests`: of everything that is to run, where this sweep is a part of it.
+    """
     trace = trace if trace is not None else read_trace(scenario)
     streams = Streams(seed, 0)
     one = draw_work(scenario, profile, streams, 1, trace)
     arrivals = arrivals_of(scenario, scenario.load.points[0], streams, trace)
-    requests = Sweep(scenario, profile, seed, "simpy", trace).requests()
+    requests = requests or Sweep(scenario, profile, seed, "simpy", trace).requests()
     return engines.choose(asked, node_of(scenario, profile), one, arrivals, requests)
 
 

@@ -9,9 +9,11 @@ half widths only, so the interval is Welch's, with degrees of freedom after Welc
 it is wider than need be. Shares are compared by difference; all else by ratio, through the logarithm (for unpaired runs
 through its first-order spread, s/m).
 
-Every interval is at 95 % by itself. Capacity is what a comparison is made for, and is judged by its own interval. Of the
-many other figures some intervals leave out 0 by chance: one is called `different` only if it stays so when all of them
-are counted (Holm 1979), and `unclear` if it does by itself alone.
+Capacity is what a comparison is made for. With K later variants each interval of its change is at 1 - 0.05 / K, so that all
+hold together in 95 of 100 comparisons (Bonferroni: whatever the variants have in common, and they share the first), and a
+variant is `different` where its interval leaves out 0. Intervals of the many other figures are at 95 % each, and some leave
+out 0 by chance: one is called `different` only if it stays so when those of all variants are counted (Holm 1979), and
+`unclear` if it does by itself alone.
 """
 
 from __future__ import annotations
@@ -19,62 +21,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
-from pydantic import Field
 from scipy.special import stdtr, stdtrit
 
-from profiles.document import Strict
 from profiles.errors import InputError
 from scenarios.arrivals import LoadKind
+from sim.intervals import interval
 from sim.result import Interval, Point, Result
-from simcap.replications import FIGURES, Sample, Values
+from simcap.comparison import CAPACITY, SHARES, Against, Comparison, Difference, Verdict, variant_of
+from simcap.replications import FIGURES, Answer, Sample, Values
 from simcap.report import words
 
 LEVEL = 0.05  # chance of a wrong `different`: of capacity, and of any other figure of two equal variants
-SHARES = frozenset({"slo_attainment"})
-CAPACITY = "capacity"
-
-Verdict = Literal["different", "unclear", "none found", "same", "unknown"]
-
-
-class Difference(Strict):
-    """One figure of one variant against the first variant's. `load` is None for capacity.
-
-    `first`, `other`: means. `change` with `lo` and `hi`: relative (0.05 is 5 % more), for shares the difference itself.
-    None where a figure has no end or no spread is known; `why` says so. `p`: probability of so large a change by chance.
-    """
-
-    figure: str
-    load: float | None
-    first: float | None
-    other: float | None
-    change: float | None
-    lo: float | None
-    hi: float | None
-    p: float | None
-    verdict: Verdict
-    why: str | None = None
-
-
-class Against(Strict):
-    """All differences of one variant against the first."""
-
-    name: str
-    differences: tuple[Difference, ...]
-
-
-class Comparison(Strict):
-    """The whole answer. `method` says how the intervals were made."""
-
-    schema_version: Literal["simcap.comparison/1"] = Field(alias="schema", default="simcap.comparison/1")
-    first: str
-    load_kind: LoadKind
-    loads: tuple[float, ...]
-    method: Literal["paired", "unpaired"]
-    others: tuple[Against, ...]
-    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -90,17 +49,52 @@ def of_samples(samples: Sequence[Sample]) -> Comparison:
     """Paired differences. Raises InputError where load kinds or loads do not match."""
     first = samples[0]
     kind, loads = _common([(s.name, s.load_kind, list(s.values)) for s in samples])
-    others = []
+    level = _simultaneous(len(samples) - 1)
+    found = []
     for other in samples[1:]:
-        found = [_pair(CAPACITY, None, first.capacity, other.capacity)]
-        found += [
+        of_one = [_pair(CAPACITY, None, first.capacity, other.capacity, level)]
+        of_one += [
             _pair(name, load, first.values[load][name], other.values[load][name]) for load in loads for name in FIGURES
         ]
-        others.append(Against(name=other.name, differences=_judged(found)))
-    return Comparison(first=first.name, load_kind=kind, loads=loads, method="paired", others=tuple(others), notes=())
+        found.append((other.name, of_one))
+    return _comparison(first.name, kind, loads, found, paired=True)
 
 
-def _pair(figure: str, load: float | None, first: Values, other: Values) -> Difference:
+def of_answers(answers: Sequence[Answer], settings: Sequence[Mapping[str, str]], seed: int) -> Comparison:
+    """Paired differences, and the variants themselves."""
+    variants = [
+        variant_of(answer.sample.name, answer.result, interval(answer.sample.capacity), dict(chosen))
+        for answer, chosen in zip(answers, settings, strict=True)
+    ]
+    found = of_samples([answer.sample for answer in answers])
+    return found.model_copy(update={"variants": tuple(variants), "seed": seed})
+
+
+def _simultaneous(others: int) -> float:
+    """The error of each interval, where all `others` of them are to hold together."""
+    return LEVEL / max(others, 1)
+
+
+def _comparison(
+    first: str, kind: LoadKind, loads: tuple[float, ...], found: Sequence[tuple[str, list[Difference]]], *, paired: bool
+) -> Comparison:
+    judged = _judged([difference for _, of_one in found for difference in of_one])
+    others, place = [], 0
+    for name, of_one in found:
+        others.append(Against(name=name, differences=judged[place : place + len(of_one)]))
+        place += len(of_one)
+    return Comparison(
+        first=first,
+        load_kind=kind,
+        loads=loads,
+        method="paired" if paired else "unpaired",
+        capacity_level=1 - _simultaneous(len(others)),
+        others=tuple(others),
+        notes=(),
+    )
+
+
+def _pair(figure: str, load: float | None, first: Values, other: Values, level: float = LEVEL) -> Difference:
     """Where one variant has more replications than the other, those that both have."""
     first, other = first[: other.size], other[: first.size]
     means = {"first": _mean(first), "other": _mean(other)}
@@ -111,7 +105,7 @@ def _pair(figure: str, load: float | None, first: Values, other: Values) -> Diff
         return _unknown(figure, load, means, "not above 0 in every replication")
     changes = other - first if figure in SHARES else np.log(other / first)
     error = float(changes.std(ddof=1) / math.sqrt(changes.size))
-    return _difference(figure, load, means, Estimate(float(changes.mean()), error, changes.size - 1))
+    return _difference(figure, load, means, Estimate(float(changes.mean()), error, changes.size - 1), level)
 
 
 def of_results(names: Sequence[str], results: Sequence[Result]) -> Comparison:
@@ -119,16 +113,18 @@ def of_results(names: Sequence[str], results: Sequence[Result]) -> Comparison:
     points = [{p.load: p for p in result.points} for result in results]
     kinds = [(name, r.capacity.load_kind, list(p)) for name, r, p in zip(names, results, points, strict=True)]
     kind, loads = _common(kinds)
-    others = []
+    found = []
     for name, result, mine in zip(names[1:], results[1:], points[1:], strict=True):
-        found = [_brackets(results[0], result)]
+        of_one = [_brackets(results[0], result)]
         for load in loads:
             pair = points[0][load], mine[load]
-            found += [
+            of_one += [
                 _welch(figure, load, *((_interval(p, figure), p.replications) for p in pair)) for figure in FIGURES
             ]
-        others.append(Against(name=name, differences=_judged(found)))
-    return Comparison(first=names[0], load_kind=kind, loads=loads, method="unpaired", others=tuple(others), notes=())
+        found.append((name, of_one))
+    none = Interval(mean=None, lo=None, hi=None)
+    variants = [variant_of(name, result, none) for name, result in zip(names, results, strict=True)]
+    return _comparison(names[0], kind, loads, found, paired=False).model_copy(update={"variants": tuple(variants)})
 
 
 def _interval(point: Point, figure: str) -> Interval:
@@ -175,16 +171,18 @@ def _brackets(first: Result, other: Result) -> Difference:
     return found.model_copy(update={"verdict": "different"}) if above or below else found
 
 
-def _difference(figure: str, load: float | None, means: Mapping[str, float | None], e: Estimate) -> Difference:
+def _difference(
+    figure: str, load: float | None, means: Mapping[str, float | None], e: Estimate, level: float = LEVEL
+) -> Difference:
     """The change with its interval; the verdict is by this figure alone until `_judged`."""
     if abs(e.change) < 1e-12 and e.error < 1e-12:
         nothing = {"change": 0.0, "lo": 0.0, "hi": 0.0, "p": 1.0}
         return Difference(figure=figure, load=load, **means, **nothing, verdict="same")
-    half = float(stdtrit(e.freedom, 1 - LEVEL / 2)) * e.error
+    half = float(stdtrit(e.freedom, 1 - level / 2)) * e.error
     p = 2 * float(stdtr(e.freedom, -abs(e.change) / e.error)) if e.error > 0 else 0.0
     ends = [e.change, e.change - half, e.change + half]
     change, lo, hi = ends if figure in SHARES else [math.expm1(end) for end in ends]
-    verdict: Verdict = "unclear" if p < LEVEL else "none found"
+    verdict: Verdict = "unclear" if p < level else "none found"
     return Difference(figure=figure, load=load, **means, change=change, lo=lo, hi=hi, p=p, verdict=verdict)
 
 

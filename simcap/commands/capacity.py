@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from sim.search_runs import Options, Progress
 
 NO_ANSWER = 4
-MOST_VALUES = 1000
 SLO_TEXT = re.compile(r"p(?P<percent>\d+(?:\.\d+)?)\s*=\s*(?P<time>\d+(?:\.\d+)?)\s*(?P<unit>ms|s)")
 SLO_FORM = "expected pNN=TIME with the unit ms or s, as in p99=250ms or p99.9=1.5s"
 AT_UNITS = {"rps": ("rps",), "clients": ("clients",), "burst_size": ("burst_size",), "rate_scale": ("x", "rate_scale")}
@@ -82,12 +81,13 @@ def _search_over(
 ) -> Callable[[Profile, int, Options, Progress | None], CapacitySearch]:
     """The search that the flags ask for: over load, or over the values of a key at one load. Raises InputError."""
     from sim import search_over, search_runs
+    from simcap.variants import values_of
 
     if over is None and at is None:
         return partial(search_runs.capacity, wanted)
     if over is None or at is None:
         raise InputError("--over and --at go together: --over signals.intent.sessions=1,2,4 --at 40rps")
-    key, values = values_of(over)
+    key, values = values_of(over, "--over")
     variants = [(value, load_with(f"{key}={value}")) for value in values]
     return partial(search_over.smallest, key, variants, load_at(at, wanted))
 
@@ -125,32 +125,6 @@ def command_line(
         if value is not None:
             parts += [f"--{flag.replace('_', '-')}", str(value)]
     return shlex.join(parts)
-
-
-def values_of(text: str) -> tuple[str, list[str]]:
-    """`key=1,2,4` or `key=1..8` as key and values; commas inside brackets belong to the value. Raises InputError."""
-    key, equals, listed = text.partition("=")
-    span = re.fullmatch(r"\s*(\d+)\.\.(\d+)\s*", listed)
-    if not equals or not key.strip() or not listed.strip():
-        raise InputError(f"--over {text!r}: expected key=value,value,… or key=a..b, as in signals.intent.sessions=1..8")
-    if span:
-        first, last = int(span[1]), int(span[2])
-        if not first <= last < first + MOST_VALUES:
-            raise InputError(f"--over {text!r}: a..b counts up from a to b, at most {MOST_VALUES} values")
-        return key.strip(), [str(k) for k in range(first, last + 1)]
-    values, depth = [""], 0
-    for letter in listed:
-        depth += (letter in "[{") - (letter in "]}")
-        if letter == "," and depth == 0:
-            values.append("")
-        else:
-            values[-1] += letter
-    values = [value.strip() for value in values]
-    if not all(values) or depth:
-        raise InputError(f"--over {text!r}: an empty value or an open bracket; values are separated by commas")
-    if len(set(values)) != len(values) or len(values) > MOST_VALUES:
-        raise InputError(f"--over {text!r}: expected different values, at most {MOST_VALUES}")
-    return key.strip(), values
 
 
 def load_at(text: str, scenario: Scenario) -> float:

@@ -1,12 +1,12 @@
 """`simcap compare`: what changed between runs, and whether the change is more than chance.
 
-Enters: run directories that `simcap run` wrote, or scenarios by name or path, never both. Leaves: on stdout a sentence and
-a table for each later one against the first, or `simcap.comparison/1` with `--json`; with `--out` also `compare.json`.
+Enters: run directories that `simcap run` wrote, or scenarios by name or path, never both; for scenarios what to vary.
+Leaves: on stdout a sentence and tables for each later one against the first, or `simcap.comparison/1` with `--json`; with
+`--out` also comparison.json, compare.html and its plots.
 """
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,49 +16,75 @@ from profiles.errors import InputError
 
 if TYPE_CHECKING:
     from sim.result import Result
-    from simcap.compare import Comparison
-    from simcap.replications import Sample
+    from simcap.comparing import Ask
+    from simcap.comparison import Comparison
 
-FILE = "compare.json"
+FEW = 2  # later variants whose every figure is printed
 
 
 def compare(
     runs: Annotated[list[str], typer.Argument(metavar="RUN RUN…", help="Run directories, or scenarios.")],
+    vary: Annotated[
+        list[str] | None, typer.Option("--vary", metavar="KEY=V1,V2,…", help="For scenarios: all values. Repeatable.")
+    ] = None,
     profile: Annotated[str | None, typer.Option(help="For scenarios: goes before their own.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="For scenarios.  [default: 1]")] = None,
     overrides: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="For scenarios: set in all. Repeatable.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print simcap.comparison/1 instead of tables.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Also write compare.json into this directory.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write comparison.json and compare.html here.")] = None,
+    no_report: Annotated[bool, typer.Option("--no-report", help="No compare.html and no plots.")] = False,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes at most.  [default: one a core]")] = None,
+    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Run on this Dask cluster instead.")] = None,
 ) -> None:
     """Compare each later RUN with the first: changes with 95 % intervals, and which are more than chance."""
-    if len(runs) < 2:
-        raise InputError("compare needs two runs or more: simcap compare runs/a runs/b")
+    if len(runs) < 2 and not vary:
+        raise InputError("compare needs two runs or more: simcap compare runs/a runs/b; or one scenario and --vary")
     are_runs = [Path(run).is_dir() for run in runs]
     if any(are_runs) and not all(are_runs):
         raise InputError(
             f"{runs[are_runs.index(True)]} is a directory and {runs[are_runs.index(False)]} is not: "
             "give run directories only, or scenarios only"
         )
-    _check_out(out)
+    from simcap import comparing
+
+    comparing.check_out(out)
     if all(are_runs):
-        if profile is not None or seed is not None or overrides:
-            raise InputError("--profile, --seed and --set are for scenarios; finished runs are compared as they are")
+        if profile is not None or seed is not None or overrides or vary or workers or dask:
+            raise InputError(
+                "--vary, --profile, --seed, --set, --workers and --dask are for scenarios; finished runs are compared as they are"
+            )
         comparison = _finished(runs)
-    else:
-        comparison = _scenarios(runs, profile, 1 if seed is None else seed, tuple(overrides or ()), shown=not as_json)
-    if out is not None:
-        _write(comparison, out)
-    _say(comparison, out, as_json=as_json)
+        if out is not None:
+            comparing.write(comparison, out, page=not no_report)
+        say(comparison, out, as_json=as_json, page=not no_report)
+        return
+    given = comparing.Ask(
+        tuple(runs), tuple(vary or ()), tuple(overrides or ()), profile, 1 if seed is None else seed, not no_report
+    )
+    run_variants(given, out, workers=workers, dask=dask, as_json=as_json)
+
+
+def run_variants(ask: Ask, out: Path | None, *, workers: int | None, dask: str | None, as_json: bool) -> None:
+    """Scenarios, run here with common random numbers, and compared replication by replication."""
+    from simcap import comparing
+    from simcap.commands.run import _cores, _profile_for, _progress, _stoppable
+
+    asked = comparing.prepared(ask, _profile_for)
+    bar = _progress(f"{len(asked)} variants", shown=not as_json)
+    with _stoppable(None if out is None else comparing.journal_of(out)):
+        comparison = comparing.answered(ask, asked, workers=workers or _cores(), dask=dask, out=out, progress=bar)
+    say(comparison, out, as_json=as_json, page=ask.page)
 
 
 def _finished(runs: list[str]) -> Comparison:
     """Finished runs, unpaired: result.json holds intervals, not replications."""
     from simcap import compare as comparing
+    from simcap.variants import names
 
     results = [_read(Path(run)) for run in runs]
-    found = comparing.of_results(_names(runs), results)
+    found = comparing.of_results(names(runs), results)
     notes = [
         f"{run} promises {r.slo.attainment:.6g} of requests within {1000 * r.slo.latency_s:g} ms, {runs[0]} "
         f"{results[0].slo.attainment:.6g} within {1000 * results[0].slo.latency_s:g} ms: each is held to its own."
@@ -90,68 +116,26 @@ def _read(directory: Path) -> Result:
         raise InputError(f"{path}: is no simcap.result/1 ({where}: {first['msg']})") from None
 
 
-def _scenarios(
-    names: list[str], profile: str | None, seed: int, overrides: tuple[str, ...], *, shown: bool
-) -> Comparison:
-    """Scenarios, run here with common random numbers and compared replication by replication."""
-    from scenarios import loader
-    from simcap import compare as comparing
-    from simcap import replications
-    from simcap.commands.run import _profile_for, _progress
-
-    wanted = [loader.load(name, overrides) for name in names]
-    known = [_profile_for(scenario, profile)[0] for scenario in wanted]
-    samples: list[Sample] = []
-    for name, scenario, each in zip(_names(names), wanted, known, strict=True):
-        with _progress(name, shown=shown) as progress:
-            samples.append(replications.sample(name, scenario, each, seed, progress))
-    found = comparing.of_samples(samples)
-    others = {s.slo for s in wanted[1:]} - {wanted[0].slo}
-    notes = ("The scenarios promise different SLOs: each is held to its own.",) if others else ()
-    return found.model_copy(update={"notes": notes})
-
-
-def _names(given: list[str]) -> list[str]:
-    """The last part of each path where these tell them apart, else the paths as given."""
-    short = [Path(name).stem if Path(name).suffix in {".yaml", ".yml"} else Path(name).name or name for name in given]
-    return short if len(set(short)) == len(short) else list(given)
-
-
-def _check_out(out: Path | None) -> None:
-    if out is None or not out.exists():
-        return
-    if not out.is_dir():
-        raise InputError(f"--out {out}: exists and is not a directory; choose another")
-    if any(path.name != FILE for path in out.iterdir()):
-        raise InputError(f"--out {out}: holds files that simcap compare did not write; choose another")
-
-
-def _text(comparison: Comparison) -> str:
-    return json.dumps(comparison.model_dump(mode="json", by_alias=True), indent=1, allow_nan=False) + "\n"
-
-
-def _write(comparison: Comparison, out: Path) -> None:
-    """compare.json, whole or not at all."""
-    from profiles.store import write_whole
-
-    write_whole(out / FILE, _text(comparison).encode())
-
-
-def _say(comparison: Comparison, out: Path | None, *, as_json: bool) -> None:
+def say(comparison: Comparison, out: Path | None, *, as_json: bool, page: bool) -> None:
+    """The verdict on each variant; every figure where there are few."""
     from rich.console import Console
 
+    from simcap import comparing
     from simcap.report import comparison as said
 
     if as_json:
-        typer.echo(_text(comparison), nl=False)
+        typer.echo(comparing.text(comparison), nl=False)
         return
     console = Console(highlight=False, markup=False, emoji=False)
-    for other in comparison.others:
+    for other in comparison.others if len(comparison.others) <= FEW else ():
         console.print(said.headline(comparison, other), style="bold")
         console.print(said.table(other))
         console.print()
+    console.print(said.verdicts(comparison))
     console.print(said.legend(comparison))
     for note in comparison.notes:
         console.print(f"note: {note}")
     if out is not None:
-        console.print(f"results: {out / FILE}", soft_wrap=True)
+        console.print(
+            f"{'report' if page else 'results'}: {out / (comparing.PAGE if page else comparing.FILE)}", soft_wrap=True
+        )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from profiles.errors import FindingError, InputError
+from profiles.errors import FindingError, InputError, SimcapError
 
 if TYPE_CHECKING:
     from profiles.schema import Profile
@@ -67,12 +67,32 @@ def run(
     workers: Annotated[int | None, typer.Option(min=1, help="Processes at most.  [default: one a core]")] = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Run on this Dask cluster instead.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a stale profile; see profiles age.")] = False,
+    vary: Annotated[
+        list[str] | None, typer.Option("--vary", metavar="KEY=V1,V2,…", help="Compare all values. Repeatable.")
+    ] = None,
 ) -> None:
     """Replay SCENARIO: how much load keeps the promise, and what breaks first."""
     from scenarios import loader
     from simcap import rundir
 
     given = tuple(overrides or ())
+    if vary:
+        _only_compared(
+            {"--cost-per-hour": cost_per_hour, "--requests-parquet": requests_parquet, "--quiet": quiet, "--trace": traced, "--strict": strict}, engine
+        )
+        _compare(
+            scenario,
+            tuple(vary),
+            given,
+            profile,
+            seed,
+            out,
+            page=not no_report,
+            workers=workers,
+            dask=dask,
+            as_json=as_json,
+        )
+        return
     wanted = loader.load(scenario, given)
     known, profile_name = _profile_for(wanted, profile)
     wanted = wanted.model_copy(update={"profile": profile_name})
@@ -92,9 +112,39 @@ def run(
     files = (loader.locate(scenario), _profile_file(profile_name))
     steps = _trace(wanted, known, result, command, trace) if traced else None
     done = rundir.Run(command, wanted, *files, result, records, (chosen.engine, chosen.why), steps)
-    notes = rundir.write(done, target)
+    try:
+        notes = rundir.write(done, target)
+    except OSError as error:  # a full disk
+        from simcap.comparing import unwritten
+
+        raise SimcapError(unwritten(target, error)) from None
     shutil.rmtree(journal, ignore_errors=True)
     _say(done, target, [*notes, *aged], as_json=as_json, quiet=quiet)
+
+
+def _only_compared(flags: dict[str, Any], engine: Engine) -> None:
+    """InputError for flags of a single run beside --vary."""
+    given = [flag for flag, value in flags.items() if value not in {None, False}]
+    if engine is not Engine.auto:
+        given.append("--engine")
+    if given:
+        raise InputError(f"{given[0]} does not go with --vary, which compares variants; leave one of them out")
+
+
+def _compare(
+    scenario: str, vary: tuple[str, ...], overrides: tuple[str, ...], profile: str | None, seed: int, out: Path | None,
+    *, page: bool, workers: int | None, dask: str | None, as_json: bool
+) -> None:  # fmt: skip
+    """`simcap run --vary`: as `simcap compare SCENARIO --vary`, into a directory of its own."""
+    from scenarios import loader
+    from simcap import comparing
+    from simcap.commands.compare import run_variants
+
+    ask = comparing.Ask((scenario,), vary, overrides, profile, seed, page)
+    if out is None:
+        out = ask.default_target(_profile_for(loader.load(scenario, overrides), profile)[0].name)
+    comparing.check_out(out)
+    run_variants(ask, out, workers=workers, dask=dask, as_json=as_json)
 
 
 def _profile_for(scenario: Scenario, flag: str | None) -> tuple[Profile, str]:
@@ -172,14 +222,14 @@ def _simulate(
 
 
 @contextmanager
-def _stoppable(journal: Path) -> Iterator[None]:
+def _stoppable(journal: Path | None) -> Iterator[None]:
     """Ctrl-C ends the command with what is finished kept, and says so."""
     try:
         yield
     except KeyboardInterrupt:
         from sim.journal import kept
 
-        if not (parts := kept(journal)):
+        if journal is None or not (parts := kept(journal)):
             raise
         typer.echo(f"interrupted: {parts} finished parts are kept; the same command goes on from them", err=True)
         raise typer.Exit(INTERRUPTED) from None

@@ -1,6 +1,6 @@
 """A comparison in words and as a table of at most 80 columns for a terminal.
 
-Enters: a `simcap.compare.Comparison`. Leaves: sentences and a rich table. Changes in percent; for shares in percentage
+Enters: a `simcap.comparison.Comparison`. Leaves: sentences and a rich table. Changes in percent; for shares in percentage
 points (pp). The brackets hold the 95 % interval of the change.
 """
 
@@ -13,7 +13,7 @@ from simcap.report import words
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from simcap.compare import Against, Comparison, Difference
+    from simcap.comparison import Against, Comparison, Difference, Variant
 
 NAMES = {
     "capacity": "capacity",
@@ -49,7 +49,7 @@ def _signed(value: float) -> str:
 
 def headline(comparison: Comparison, other: Against) -> str:
     """The change of capacity in one sentence, or why it is not known."""
-    capacity = next(d for d in other.differences if d.figure == "capacity")
+    capacity = other.capacity
     subject = f"{other.name} against {comparison.first}"
     if capacity.change is not None and capacity.first is not None and capacity.other is not None:
         unit = words.LOADS[comparison.load_kind][1]
@@ -74,12 +74,42 @@ def table(other: Against) -> Table:
             continue
         load = "" if d.load == last else f"{d.load:g}"
         last = d.load
-        values = (_value(d, d.first), _value(d, d.other))
+        values = (value(d, d.first), value(d, d.other))
         made.add_row(load, NAMES[d.figure], *values, change(d), Text(d.verdict, style=STYLES[d.verdict]))
     return made
 
 
-def _value(difference: Difference, value: float | None) -> str:
+def verdicts(comparison: Comparison) -> Table:
+    """One row a variant: its capacity, the change of it against the first, what breaks first."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    made.add_column("variant", overflow="fold")
+    made.add_column(f"capacity\n{words.LOADS[comparison.load_kind][1]}", justify="right", overflow="fold")
+    made.add_column(f"change of it [{100 * comparison.capacity_level:.4g} %]", overflow="fold")
+    made.add_column("verdict", overflow="fold")
+    made.add_column("breaks first", overflow="fold")
+    for place, variant in enumerate(comparison.variants):
+        found = comparison.others[place - 1].capacity if place else None
+        verdict = Text("") if found is None else Text(found.verdict, style=STYLES[found.verdict])
+        said = "(the first)" if found is None else change(found)
+        made.add_row(variant.name, capacity_of(variant), said, verdict, variant.breaks_first)
+    return made
+
+
+def capacity_of(variant: Variant) -> str:
+    """`4.61±0.12`, or the loads between which it lies."""
+    if variant.capacity.mean is not None:
+        return words.plus_minus(variant.capacity)
+    lo, hi = variant.bracket.lo, variant.bracket.hi
+    if lo is None:
+        return words.ABSENT if hi is None else f"below {hi:g}"
+    return f"{lo:g} or more" if hi is None else f"{lo:g} to {hi:g}"
+
+
+def value(difference: Difference, value: float | None) -> str:
+    """A mean as the table has it: latencies in ms, shares in percent."""
     if difference.figure in SHARES:
         return words.percent(value)
     return words.short(value if value is None or not difference.figure.startswith("latency") else value * 1000)
@@ -92,7 +122,13 @@ def legend(comparison: Comparison) -> str:
         "unpaired": "Unpaired (Welch) 95 % intervals from the means and half widths in the results, which do not hold the "
         "single replications.",
     }[comparison.method]
+    several = len(comparison.others) > 1
+    together = (
+        f" Changes of capacity: {len(comparison.others)} intervals that hold together in 95 of 100 comparisons (Bonferroni)."
+        if several
+        else ""
+    )
     return (
-        f"{how} different: holds when all figures of this table are counted (Holm); unclear: the interval leaves out 0, "
+        f"{how}{together} different: holds when all figures are counted (Holm); unclear: the interval leaves out 0, "
         "which one in 20 does by chance."
     )

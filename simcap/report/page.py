@@ -51,7 +51,7 @@ def render(run: Run, versions: Mapping[str, str]) -> str:
     }
     drawn = figures.figures(result)
     doubts = numbered_doubts(result.inputs)
-    html = environment.from_string(_part("page.html.j2")).render(
+    html = environment.from_string(part("page.html.j2")).render(
         run=run,
         result=result,
         words=words,
@@ -69,16 +69,26 @@ def render(run: Run, versions: Mapping[str, str]) -> str:
         input_groups=grouped_inputs(result.inputs),
         safe_url=safe_url,
         versions=versions,
-        style=_part("style.css"),
-        script=_part("page.js"),
-        vega=bundle.script(),
-        data=_script_json(_data(drawn)),
+        **shared(drawn),
     )
     if len(html.encode()) > MAX_BYTES:
         raise SimcapError(
             f"report.html would have {len(html.encode())} bytes, more than {MAX_BYTES}; use fewer load points"
         )
     return html
+
+
+def shared(drawn: list[Figure]) -> dict[str, str]:
+    """What every page of ours holds beside its text: style, script, drawing library, data of its figures."""
+    from simcap.report import bundle
+
+    data = _script_json(_data(drawn))
+    return {"style": part("style.css"), "script": part("page.js"), "vega": bundle.script(), "data": data}
+
+
+def part(name: str) -> str:
+    """A template, style or script that lies beside this module."""
+    return resources.files("simcap.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def detail_points(result: Result) -> list[Point]:
@@ -119,7 +129,3 @@ def _script_json(data: Any) -> str:
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
-
-
-def _part(name: str) -> str:
-    return resources.files("simcap.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,14 +1,19 @@
 """The figures of a report as files: `<key>.png` and `<key>.svg`, light theme, for slides and documents.
 
-Enters: a `Result` and a directory. Leaves: files of 760 x 300 (PNG at twice that); the same result gives the same bytes.
+Enters: a `Result` or figures, and a directory. Leaves: files of 760 x 300 (PNG at twice that); the same result gives the same
+bytes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sim.result import Result
+
+if TYPE_CHECKING:
+    from simcap.report.marks import Figure
 
 WIDTH = 760
 
@@ -22,12 +27,19 @@ def vega_lite_version() -> str:
 
 def save_all(result: Result, directory: Path) -> None:
     """Write every figure of the result."""
+    from simcap.report import figures
+
+    save(figures.figures(result), directory)
+
+
+def save(drawn: Sequence[Figure], directory: Path) -> None:
+    """Write these figures."""
     import vl_convert
 
-    from simcap.report import figures, theme
+    from simcap.report import theme
 
     directory.mkdir()
-    for figure in figures.figures(result):
+    for figure in drawn:
         spec: dict[str, Any] = figure.spec | {"width": WIDTH, "config": theme.config("light")}
         svg: str = vl_convert.vegalite_to_svg(spec, vl_version=vega_lite_version())
         png: bytes = vl_convert.svg_to_png(svg, scale=2.0)  # the same bytes as from the specification, and sooner

@@ -14,6 +14,7 @@ from profiles.errors import InputError
 from scenarios import loader
 from sim.search_result import CapacitySearch
 from simcap.commands import capacity as command
+from simcap.variants import values_of
 
 QUICK = ("tiny.yaml", "--profile", "tiny.profile.json", "--precision", "0.2", "--slo", "p90=25ms")
 
@@ -169,6 +170,6 @@ def test_slo_flags_go_before_the_scenario(
 
 
 def test_commas_inside_brackets_belong_to_the_value() -> None:
-    assert command.values_of("a.b=[1, 2],[3]") == ("a.b", ["[1, 2]", "[3]"])
-    assert command.values_of("a.b=2..4") == ("a.b", ["2", "3", "4"])
-    assert command.values_of("a.b=wait,pad") == ("a.b", ["wait", "pad"])
+    assert values_of("a.b=[1, 2],[3]") == ("a.b", ["[1, 2]", "[3]"])
+    assert values_of("a.b=2..4") == ("a.b", ["2", "3", "4"])
+    assert values_of("a.b=wait,pad") == ("a.b", ["wait", "pad"])
