@@ -56,7 +56,7 @@ def _all(sources: Sequence[str], axes: Sequence[tuple[str, list[str]]], override
         for chosen in itertools.product(*(values for _, values in axes)):
             settings = {key: value for (key, _), value in zip(axes, chosen, strict=True)}
             sets = [f"{path}={value}" for key, value in settings.items() for path in paths[key]]
-            said = " ".join(f"{key}={value}" for key, value in settings.items())
+            said = " ".join(f"{'.'.join(key.split('.')[-2:])}={value}" for key, value in settings.items())
             called = " ".join(part for part in (name if len(sources) > 1 or not said else "", said) if part)
             scenario = loader.load(source, (*overrides, *sets)) if sets else plain
             yield Named(called, source, settings, (*overrides, *sets), scenario)

@@ -16,6 +16,7 @@ from profiles.schema import Profile
 from profiles.store import write_whole
 from scenarios.schema import Scenario
 from sim.result import Result
+from simcap.comparison import Comparison
 from simcap.trace import TraceFile
 from simcap.validate.record import Validation
 
@@ -24,6 +25,7 @@ FORMATS: dict[str, type[BaseModel]] = {
     "profile": Profile,
     "scenario": Scenario,
     "result": Result,
+    "comparison": Comparison,
     "validation": Validation,
     "plan": PlanFile,
     "trace": TraceFile,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from simcap.comparing import Ask
     from simcap.comparison import Comparison
 
-FEW = 2  # later variants whose every figure is printed
+FEW = 1  # later variants whose every figure is printed; of more the page and comparison.json have them
 
 
 def compare(

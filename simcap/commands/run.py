@@ -79,6 +79,13 @@ def run(
     if vary:
         _only_compared(
             {"--cost-per-hour": cost_per_hour, "--requests-parquet": requests_parquet, "--quiet": quiet, "--trace": traced, "--strict": strict}, engine
+            {
+                "--cost-per-hour": cost_per_hour,
+                "--requests-parquet": requests_parquet,
+                "--quiet": quiet,
+                "--trace": traced,
+            },
+            engine,
         )
         _compare(
             scenario,

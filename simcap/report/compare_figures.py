@@ -18,6 +18,7 @@ from simcap.report.marks import Figure
 MOST_LINES = 8
 ROW = 26  # pixels of a variant in a list of them
 LABEL = 260
+LEAST = 180
 
 
 def figures(comparison: Comparison) -> list[Figure]:
@@ -96,7 +97,7 @@ def _list(rows: frames.Rows, value: str, title: str, more: list[alt.Chart]) -> d
     )
     dots = base.mark_point(style="dot", size=70).encode(alt.X(f"{value}:Q", scale=scale, title=title), tooltip=tips)
     spec = marks.spec(alt.layer(*more, span, dots))
-    return spec | {"height": max(ROW * len(rows), 3 * ROW)}
+    return spec | {"height": max(ROW * len(rows), LEAST)}
 
 
 def latency(comparison: Comparison) -> Figure:

@@ -87,8 +87,8 @@ def verdicts(comparison: Comparison) -> Table:
     made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     made.add_column("variant", overflow="fold")
     made.add_column(f"capacity\n{words.LOADS[comparison.load_kind][1]}", justify="right", overflow="fold")
-    made.add_column(f"change of it [{100 * comparison.capacity_level:.4g} %]", overflow="fold")
-    made.add_column("verdict", overflow="fold")
+    made.add_column(f"change of it\n[{100 * comparison.capacity_level:.4g} %]", no_wrap=True)
+    made.add_column("verdict", no_wrap=True)
     made.add_column("breaks first", overflow="fold")
     for place, variant in enumerate(comparison.variants):
         found = comparison.others[place - 1].capacity if place else None

@@ -30,7 +30,7 @@ def render(run: Run, versions: Mapping[str, str]) -> str:
     """The page; SimcapError should it grow beyond 3 MB."""
     import jinja2
 
-    from simcap.report import bundle, events, figures, frames, knee, sections
+    from simcap.report import events, figures, frames, knee, sections
 
     result = run.result
     environment = jinja2.Environment(

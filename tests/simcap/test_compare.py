@@ -16,6 +16,7 @@ from scenarios import loader
 from sim import replicate
 from sim.result import Interval
 from simcap import compare, replications
+from simcap.comparison import CAPACITY, Comparison, Difference, Verdict
 from simcap.report import comparison as said
 
 PROFILE = {
@@ -75,21 +76,24 @@ measurement: {{requests: {requests}, replications: 5}}
     return scenario
 
 
-def sample(path: Path, seed: int) -> replications.Sample:
-    scenario = loader.load(str(path))
-    assert scenario.profile is not None
-    return replications.sample(path.stem, scenario, store.load(scenario.profile), seed)
+def samples(seed: int, *paths: Path, sets: tuple[str, ...] = ()) -> list[replications.Sample]:
+    variants = []
+    for path in paths:
+        scenario = loader.load(str(path), sets)
+        assert scenario.profile is not None
+        variants.append(replications.Variant(path.stem, scenario, store.load(scenario.profile)))
+    return [answer.sample for answer in replications.answers(variants, seed)]
 
 
-def capacity_of(found: compare.Comparison) -> compare.Difference:
-    return next(d for d in found.others[0].differences if d.figure == compare.CAPACITY)
+def capacity_of(found: Comparison) -> Difference:
+    return next(d for d in found.others[0].differences if d.figure == CAPACITY)
 
 
 def test_a_server_5_percent_faster_is_found_to_carry_5_percent_more(tmp_path: Path) -> None:
     slow, fast = write(tmp_path, "slow", 1.0), write(tmp_path, "fast", 1 / 1.05)
     found = 0
     for seed in range(10):
-        capacity = capacity_of(compare.of_samples([sample(slow, seed), sample(fast, seed)]))
+        capacity = capacity_of(compare.of_samples(samples(seed, slow, fast)))
         assert capacity.change is not None
         assert 0.02 < capacity.change < 0.09
         found += capacity.verdict == "different"
@@ -101,8 +105,8 @@ def test_equal_variants_are_told_apart_in_at_most_10_of_100_seeds(tmp_path: Path
     same = write(tmp_path, "same", 1.0)
     capacities, any_figure, unpaired = 0, 0, 0
     for seed in range(100):
-        first, other = sample(same, 2 * seed), sample(same, 2 * seed + 1)
-        [against] = compare.of_samples([first, other]).others
+        pair = [*samples(2 * seed, same), *samples(2 * seed + 1, same)]
+        [against] = compare.of_samples(pair).others
         capacities += against.differences[0].verdict == "different"
         any_figure += any(d.verdict == "different" for d in against.differences[1:])
         unpaired += any(
@@ -121,7 +125,7 @@ def results(path: Path, seed: int) -> list[replicate.Result]:
 
 
 def test_a_variant_against_itself_is_the_same_in_every_figure(tmp_path: Path) -> None:
-    one = sample(write(tmp_path, "one", 1.0), 1)
+    [one] = samples(1, write(tmp_path, "one", 1.0))
     [against] = compare.of_samples([one, one]).others
     assert {d.verdict for d in against.differences} == {"same"}
     assert {d.load for d in against.differences} == {None, 40, 60, 75, 85}
@@ -190,10 +194,10 @@ def test_many_figures_are_judged_together_and_one_alone_is_only_unclear() -> Non
     assert [d.verdict for d in compare._judged(found)] == ["different", "unclear", "unclear", "none found"]
 
 
-def _difference(figure: str, p: float) -> compare.Difference:
-    verdict: compare.Verdict = "unclear" if p < 0.05 else "none found"
+def _difference(figure: str, p: float) -> Difference:
+    verdict: Verdict = "unclear" if p < 0.05 else "none found"
     figures = {"first": 1.0, "other": 1.0, "change": 0.1, "lo": 0.0, "hi": 0.2}
-    return compare.Difference(figure=figure, load=1.0, **figures, p=p, verdict=verdict)
+    return Difference(figure=figure, load=1.0, **figures, p=p, verdict=verdict)
 
 
 @pytest.mark.parametrize(
