@@ -78,12 +78,12 @@ def run(
     given = tuple(overrides or ())
     if vary:
         _only_compared(
-            {"--cost-per-hour": cost_per_hour, "--requests-parquet": requests_parquet, "--quiet": quiet, "--trace": traced, "--strict": strict}, engine
             {
                 "--cost-per-hour": cost_per_hour,
                 "--requests-parquet": requests_parquet,
                 "--quiet": quiet,
                 "--trace": traced,
+                "--strict": strict,
             },
             engine,
         )
