@@ -26,12 +26,13 @@ from sim.capacity import capacity_of, verdict_of
 from sim.engine import Asked
 from sim.executor import Dask, Executor, local
 from sim.inputs import inputs_of, notes_of, uncertainty_of, used_of
-from sim.intervals import saturated, steady_rate
+from sim.intervals import interval, saturated, steady_rate
 from sim.journal import Journal
 from sim.metrics import HISTOGRAM_EDGES, Figures
 from sim.node import node_of
 from sim.result import TIME_PARTS, ClassResult, Interval, Point, Result, SignalResult, Slo
 from sim.rounds import Progress, collect, narrow
+from sim.sensitivity import narrowing_of
 from sim.streams import Streams
 from sim.sweep import Columns, Sweep
 from sim.uncertainty import Both
@@ -84,7 +85,29 @@ def run(
     others: dict[float, list[Figures]] = {}
     if both:
         others = _on_plausible(sweep, executor, {load: len(of_load) for load, of_load in runs.items()}, progress)
-    return result_of(sweep, entries, figures, others, uncertainty), kept
+    result = result_of(sweep, entries, figures, others, uncertainty)
+    return (_with_narrowing(result, sweep, entries, figures, others) if both else result), kept
+
+
+def _with_narrowing(
+    result: Result,
+    sweep: Sweep,
+    entries: Bound,
+    figures: Mapping[float, Sequence[Figures]],
+    others: Mapping[float, Sequence[Figures]],
+) -> Result:
+    """The result with what would narrow its interval most, at the highest load that passed or, where none did, the first."""
+    load = result.capacity.lo if result.capacity.lo is not None else result.points[0].load
+    known = calibration.Calibration.of(sweep.profile, used_of(entries))
+    apart = Both(figures[load], others[load], known).apart(lambda run: run.scalars["slo_percentile_s"])
+    values = [run.scalars["slo_percentile_s"] for run in figures[load]]
+    if apart is None or apart.scale != "log" or result.uncertainty is None:
+        return result
+    simulated = interval(np.log(values))
+    half = (simulated.hi - simulated.lo) / 2 if simulated.hi is not None and simulated.lo is not None else 0.0
+    found = narrowing_of(sweep, entries, load, apart, half)
+    told = result.uncertainty.model_copy(update={"narrowing": found, "narrowing_load": load})
+    return result.model_copy(update={"uncertainty": told})
 
 
 def _half(progress: Progress | None) -> Progress | None:

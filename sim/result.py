@@ -129,6 +129,14 @@ class InputOrigin(Strict):
     doubt: str | None = None
 
 
+class Narrowing(Strict):
+    """One source of the variance of the SLO's percentile at the load nearest to capacity, and what makes it smaller."""
+
+    what: str
+    share: float
+    measure: str
+
+
 class Uncertainty(Strict):
     """What the intervals cover. `asked`: of the run. `covers`: full only where the profile states how far it may lie off.
 
@@ -142,6 +150,8 @@ class Uncertainty(Strict):
     runs: int = 1
     between_runs: float | None = None
     left_out: tuple[str, ...] = ()
+    narrowing: tuple[Narrowing, ...] = ()  # largest first, at `narrowing_load`
+    narrowing_load: float | None = None
 
 
 class Slo(Strict):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from simcap.rundir import Run
 
-MODULES: tuple[str, ...] = ("validation",)
+MODULES: tuple[str, ...] = ("uncertainty", "validation")
 
 
 @dataclass(frozen=True)

@@ -188,6 +188,9 @@ def uncertainty_lines(known: Uncertainty | None) -> list[str]:
     lines = [f"intervals cover the simulation and calibration ({runs})"]
     if known.left_out:
         lines.append(f"not in them: {'; '.join(known.left_out)}")
+    if known.narrowing:
+        first = known.narrowing[0]
+        lines.append(f"what would narrow them most: {first.measure} ({first.what}: {first.share:.0%} of the variance)")
     return lines
 
 
