@@ -194,6 +194,12 @@ def uncertainty_lines(known: Uncertainty | None) -> list[str]:
     return lines
 
 
+def _of_errors(result: Result) -> str:
+    if result.uncertainty is not None and result.uncertainty.covers == "full":
+        return "The intervals hold the bounds that the profile states for them, and nothing of what it leaves out."
+    return "The intervals show sampling noise of the simulation and say nothing about errors in these inputs."
+
+
 def doubts(result: Result) -> list[str]:
     """What a reader must know about where the figures come from, before any of them."""
     measured = result.profile_origins.get("measured", 0)
@@ -203,8 +209,7 @@ def doubts(result: Result) -> list[str]:
     if not measured:
         text = (
             f"No number in profile {result.profile} was measured on this hardware by simcap: its {rest} figures are "
-            "published, modeled or assumed. The intervals show sampling noise of the simulation and say nothing about "
-            "errors in these inputs."
+            f"published, modeled or assumed. {_of_errors(result)}"
         )
         return [text]
     return [f"{rest} of the {rest + measured} figures used from profile {result.profile} are not measured; see Inputs."]
