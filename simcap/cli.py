@@ -77,7 +77,7 @@ class LazyGroup(typer.core.TyperGroup):
             raise typer.Exit(INTERRUPTED) from None
 
 
-app = typer.Typer(cls=LazyGroup, add_completion=False, rich_markup_mode=None, no_args_is_help=True)
+app = typer.Typer(cls=LazyGroup, add_completion=True, rich_markup_mode=None, no_args_is_help=True)
 
 
 def _print_version(wanted: bool) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program, and nothing else.")]
+"""The option of every command that prints results; docs/reference/json-output.md has the shapes."""
 
 
 def _console() -> Console:

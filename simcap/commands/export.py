@@ -5,10 +5,13 @@ Enters: a run directory, a profile or names of the hardware catalog, and prices 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from simcap.screen import Json, print_json
 
 app = typer.Typer(
     add_completion=False,
@@ -27,15 +30,16 @@ def fleet_sim(
     out: Out,
     cost_per_hour: Annotated[float, typer.Option(metavar="USD", help="One hour of one GPU.")],
     cost_source: Source,
+    as_json: Json = False,
 ) -> None:
     """A run as router nodes, or a profile as sessions: objects, constants, curve, fleet and workload for fleet-sim."""
     from simcap.commands.run import _progress
     from simcap.fleet_sim import export
 
     price = export.Price(cost_per_hour, cost_source)
-    with _progress(f"export {source}", shown=True) as progress:
+    with _progress(f"export {source}", shown=not as_json) as progress:
         names = export.export(source, out, price, progress)
-    typer.echo(f"{out}: {', '.join(names)}")
+    _say(out, names, as_json)
 
 
 @app.command("fleet-sim-hardware")
@@ -43,9 +47,17 @@ def fleet_sim_hardware(
     out: Out,
     cost_per_hour: Annotated[list[str], typer.Option(metavar="GPU=USD", help="mi300x=2.59; one for each GPU wanted.")],
     cost_source: Source,
+    as_json: Json = False,
 ) -> None:
     """GPUs of the catalog as fleet-sim hardware, for LLM pools beside the router."""
     from simcap.fleet_sim import hardware
 
     names = hardware.export(cost_per_hour, cost_source, out)
-    typer.echo(f"{out}: {', '.join(names)}")
+    _say(out, names, as_json)
+
+
+def _say(out: Path, names: Iterable[str], as_json: bool) -> None:
+    if as_json:
+        print_json({"directory": str(out), "files": list(names)})
+    else:
+        typer.echo(f"{out}: {', '.join(names)}")

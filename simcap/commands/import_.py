@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profiles.errors import InputError
+from simcap.screen import Json
 
 if TYPE_CHECKING:
     from scenarios.schema import Scenario
@@ -46,6 +47,7 @@ def fleet_sim(
     ] = None,
     overrides: Overrides = None,
     force: Force = False,
+    as_json: Json = False,
 ) -> None:
     """Lengths and arrivals of fleet-sim as the traffic of a scenario."""
     from scenarios import loader
@@ -64,7 +66,7 @@ def fleet_sim(
     found = read.read(file, wanted, out)
     head = [f"Traffic from {file.name} (fleet-sim {found.kind}), the rest from scenario {wanted.base.name}."]
     _write(out, head, found.scenario)
-    _say(out, found.notes)
+    _say(out, found.notes, as_json)
 
 
 def _free(out: Path, force: bool) -> None:
@@ -89,22 +91,25 @@ def _write(out: Path, head: list[str], scenario: Scenario) -> None:
     write_whole(out, text.encode())
 
 
-def _say(out: Path, notes: tuple[str, ...]) -> None:
+def _say(out: Path, notes: tuple[str, ...], as_json: bool) -> None:
     """Where the scenario is, what to know, and whether its profile can answer it as it stands."""
     from profiles import store
     from scenarios import loader
     from simcap import screen
 
-    typer.echo(f"{out}")
     scenario = loader.load(str(out))
-    for note in notes:
-        screen.print_wrapped(f"note: {note}")
-    if scenario.profile is None:
+    told = list(notes)
+    if scenario.profile is not None:
+        try:
+            loader.bind(scenario, store.load(scenario.profile))
+        except InputError as error:
+            told.append(f"it does not run on profile {scenario.profile} yet: {error}")
+    if as_json:
+        screen.print_json({"scenario": str(out), "notes": told})
         return
-    try:
-        loader.bind(scenario, store.load(scenario.profile))
-    except InputError as error:
-        screen.print_wrapped(f"note: it does not run on profile {scenario.profile} yet: {error}")
+    typer.echo(f"{out}")
+    for note in told:
+        screen.print_wrapped(f"note: {note}")
 
 
 @app.command("router")
@@ -123,6 +128,7 @@ def router(
     ] = None,
     overrides: Overrides = None,
     force: Force = False,
+    as_json: Json = False,
 ) -> None:
     """The learned signals that a router configuration uses, as a scenario; what it does not say is marked."""
     from profiles import store
@@ -136,6 +142,14 @@ def router(
     made = scenario.scenario_of(document.load(config), loader.load(base, overrides or ()), store.load(profile), choices)
     write_whole(out, made.text.encode())
     loader.load(str(out))
+    if as_json:
+        found = {
+            "signals": list(made.found.inferences),
+            "heuristics": {kind: list(names) for kind, names in sorted(made.found.heuristics.items())},
+            "elsewhere": list(made.found.elsewhere),
+        }
+        screen.print_json({"scenario": str(out), **found, "missing": list(made.missing)})
+        return
     typer.echo(f"{out}")
     screen.print_wrapped(f"learned signals: {', '.join(made.found.inferences)}")
     heuristics = ", ".join(f"{kind} ({len(names)})" for kind, names in sorted(made.found.heuristics.items()))

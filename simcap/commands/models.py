@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from simcap.screen import Json, print_json
+
 if TYPE_CHECKING:
     from calibrate.model_zoo.facts import Tensor
 
@@ -26,7 +28,7 @@ SHOWN_OPERATORS = 8
 
 
 @app.command("list")
-def list_models() -> None:
+def list_models(as_json: Json = False) -> None:
     """Name the models that the zoo can build, with the millions of parameters of their encoders."""
     from calibrate.model_zoo.architecture import DIMENSIONS, EXIT_LAYERS, HEADS, SIZES, names
     from simcap import screen
@@ -36,11 +38,18 @@ def list_models() -> None:
         size = next(s for s in SIZES if name.startswith(f"{s}-"))
         head = HEADS[name.removeprefix(f"{size}-")]
         rows.append((name, head.task, str(head.outputs or "-"), f"{SIZES[size].encoder_parameters / 1e6:.1f}"))
+    if as_json:
+        columns = ("name", "task", "outputs", "encoder_parameters_m")
+        numbers = [(n, task, None if o == "-" else int(o), float(m)) for n, task, o, m in rows]
+        print_json([dict(zip(columns, row, strict=True)) for row in numbers])
+        return
     columns = ("model", "task", "outputs", "encoder M")
     screen.print_table(columns, rows, right=columns[2:])
     layers, lengths = (", ".join(map(str, known)) for known in (EXIT_LAYERS, DIMENSIONS))
-    typer.echo(f"an embedding's name may end in -lN, an exit after layer N ({layers}),")
-    typer.echo(f"and in -dN, its first N dimensions ({lengths}), as far as its size has them")
+    screen.print_wrapped(
+        f"an embedding's name may end in -lN, an exit after layer N ({layers}), and in -dN, its first N dimensions "
+        f"({lengths}), as far as its size has them"
+    )
 
 
 @app.command()
@@ -50,6 +59,7 @@ def build(
     artifact: Kind = "fp32",
     cache: Cache = None,
     seed: Seed = 1,
+    as_json: Json = False,
 ) -> None:
     """Build a model of the zoo and print where it is."""
     from calibrate.model_zoo.architecture import spec_of
@@ -61,20 +71,27 @@ def build(
     if out is not None and cache is not None:
         raise InputError("--out and --cache are two places for one file; name one")
     if out is None:
-        typer.echo(str(ensure(spec, cache_directory(cache))))
+        _say_file(ensure(spec, cache_directory(cache)), as_json)
         return
     if out.is_dir():
         raise InputError(f"--out {out}: is a directory; name a file, such as {out / f'{name}-{artifact}.onnx'}")
     from calibrate.model_zoo.heads import build as built
 
     write_whole(out, built(spec).SerializeToString(deterministic=True))
-    typer.echo(str(out))
+    _say_file(out, as_json)
+
+
+def _say_file(path: Path, as_json: bool) -> None:
+    if as_json:
+        print_json({"file": str(path)})
+    else:
+        typer.echo(str(path))
 
 
 @app.command()
 def inspect(
     name: Name,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")] = False,
+    as_json: Json = False,
     artifact: Kind = "fp32",
     cache: Cache = None,
     seed: Seed = 1,
@@ -114,6 +131,7 @@ def verify(
     artifact: Kind = "fp32",
     cache: Cache = None,
     seed: Seed = 1,
+    as_json: Json = False,
 ) -> None:
     """Check a model's graph, and run it once where ONNX Runtime is at hand: its outputs must be finite."""
     from calibrate.artifacts import OWN_MAX_ID
@@ -126,14 +144,22 @@ def verify(
 
     path = _file(name, artifact, cache, seed)
     check_graph(path)
-    typer.echo(f"{path}: the ONNX checker passes it")
+    if not as_json:
+        typer.echo(f"{path}: the ONNX checker passes it")
     try:
         launch = WorkerLauncher(interpreters(["cpu"], cache_directory(cache), {})["cpu"])
         version = probe(launch, "cpu").onnxruntime
     except UnavailableError as error:
-        typer.echo(f"not run: {error}")
+        if as_json:
+            print_json({"file": str(path), "checked": True, "run": None, "not_run": str(error)})
+        else:
+            typer.echo(f"not run: {error}")
         return
     seconds = run_once(path, launch, tokens, OWN_MAX_ID, seed)
+    if as_json:
+        run = {"tokens": tokens, "onnxruntime": version, "provider": "cpu", "finite": True, "first_run_s": seconds}
+        print_json({"file": str(path), "checked": True, "run": run, "not_run": None})
+        return
     typer.echo(f"one text of {tokens} tokens on ONNX Runtime {version}, cpu: finite, first run {seconds * 1000:.2f} ms")
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profiles.errors import InputError
+from simcap.screen import Json, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     add_completion=False, rich_markup_mode=None, no_args_is_help=True, help="List, show or describe profiles."
 )
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 
 @app.command("list")
@@ -81,6 +80,7 @@ def show(
 def merge(
     names: Annotated[list[str], typer.Argument(metavar="PROFILE...", help="Profiles of one machine, two or more.")],
     out: Annotated[Path, typer.Option(help="The profile to write.")],
+    as_json: Json = False,
 ) -> None:
     """Merge repeated runs: laws pooled by sample counts, the spread between runs kept apart from that within one."""
     from calibrate.checks import profile_name
@@ -90,6 +90,9 @@ def merge(
 
     merged = merged_of([store.load(name) for name in names], profile_name(out))
     store.save(merged, out)
+    if as_json:
+        print_json({"profile": str(out), "merged": names, "spread": _spread_rows(merged)})
+        return
     columns = ("cell", "tokens", "runs", "median ms", "between runs", "within runs")
     for entry in merged.entries:
         if rows := _spreads(entry):
@@ -105,6 +108,7 @@ def derive(
     name: Annotated[str, typer.Argument(metavar="PROFILE", help="Name of a shipped profile, or a path.")],
     to: Annotated[str, typer.Option("--to", metavar="DEVICE", help="GPU of the hardware catalog, as mi355x.")],
     out: Annotated[Path, typer.Option(help="The profile to write.")],
+    as_json: Json = False,
 ) -> None:
     """Model a profile for a GPU that nobody measured, by roofline ratios, with wide bounds."""
     from calibrate.checks import profile_name
@@ -114,6 +118,9 @@ def derive(
 
     derived = derived_of(store.load(name), to, profile_name(out))
     store.save(derived.profile, out)
+    if as_json:
+        print_json({"profile": str(out), "left_out": list(derived.left_out), "notes": list(derived.profile.notes)})
+        return
     columns = ("tokens", "median ms", "95 % from", "to")
     for entry in derived.profile.entries:
         typer.echo(entry.key)
@@ -205,6 +212,24 @@ def _entry_row(entry: Entry) -> tuple[str, ...]:
     tokens = _range([str(cell.tokens) for cell in cells])
     median_ms = _range([f"{ms:.3g}" if ms < 1000 else f"{ms:.0f}" for ms in medians])
     return (entry.model, tokens, median_ms, occupancy, _origin(cells))
+
+
+def _spread_rows(merged: Profile) -> list[dict[str, object]]:
+    """One row a cell of the service surfaces: medians of the runs, and 10 and 90 % quantiles of the merged law, in seconds."""
+    return [
+        {
+            "entry": entry.key,
+            "cadence": surface.cadence,
+            "tokens": cell.tokens,
+            "batch": cell.batch,
+            "run_medians_s": list(cell.run_medians or ()),
+            **{name: float(cell.law().ppf(q)) for name, q in (("p10_s", 0.1), ("p50_s", 0.5), ("p90_s", 0.9))},
+        }
+        for entry in merged.entries
+        for surface in (entry.service, entry.paced_service)
+        if surface is not None
+        for cell in surface.cells
+    ]
 
 
 def _spreads(entry: Entry) -> list[tuple[str, ...]]:
