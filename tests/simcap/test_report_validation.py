@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from profiles import store
 from simcap import cli
-from simcap.report.validation import NONE, validation_status
+from simcap.report.validation import NONE, section, validation_status
 from simcap.validate import record
 
 
@@ -44,14 +45,25 @@ def page(profile: Path, out: Path) -> str:
     return (out / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_report_without_and_with_a_validation(profile: Path, tmp_path: Path) -> None:
-    """Without one the page warns that there is none; with one it says its sentence, escaped, and where it is from."""
+def test_a_report_without_a_validation_warns(profile: Path, tmp_path: Path) -> None:
+    """The page of a run whose profile nobody has validated says so."""
     assert NONE in page(profile, tmp_path / "a")
-    record.write(validated(profile), profile)
-    html = page(profile, tmp_path / "b")
+
+
+def test_the_section_shows_the_record_escaped(profile: Path) -> None:
+    """With a validation the section has its sentence, and its largest errors, those that are not counted marked."""
+    rows = [
+        record.Row(where="<4 clients>", figure="p95", error=0.031),
+        record.Row(where="burst", figure="p99", error=-0.5, counted=False, remark="machine moved"),
+    ]
+    record.write(validated(profile).model_copy(update={"rows": tuple(rows)}), profile)
+    html = section(SimpleNamespace(profile_file=profile)).html  # type: ignore[arg-type]  # all that it looks at
     assert NONE not in html
     assert "Validation (live on scenario mine, " in html
     assert "Off by &lt;3 %&gt; at the median." in html
+    assert "&lt;4 clients&gt;" in html
+    assert "+3.1 %" in html
+    assert html.index("+3.1 %") < html.index("-50.0 %") < html.index("not counted: machine moved")
 
 
 def test_the_shipped_profile_has_one() -> None:
