@@ -23,16 +23,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from sim.search_levels import Bench, EffortUsedUpError, Probe, Reading, Settings
+from sim.search_levels import Bench, EffortUsedUpError, Level, Probe, Reading, Settings
 from sim.search_refine import Finding, Refine
 
 SHORT = 4  # runs of steps 1 and 2 are this many times shorter than full ones
 AGAINST_STREAK = 20  # but long enough that about this many breaches a run are allowed
 
 
-def find(probe: Probe, settings: Settings, progress: Callable[[int, int], None] | None = None) -> Finding:
-    """Search. Deterministic: the same probe and settings give the same finding."""
-    bench = Bench(probe, settings, progress)
+def find(
+    probe: Probe,
+    settings: Settings,
+    progress: Callable[[int, int], None] | None = None,
+    level: Level | None = None,
+) -> Finding:
+    """Search. Deterministic: the same probe and settings give the same finding. `level`: does the same as the probe, for
+    several replications side by side.
+    """  # fmt: skip
+    bench = Bench(probe, settings, progress, level)
     refine = Refine(bench)
     try:
         bracket = _bracket(bench)

@@ -9,7 +9,7 @@ of the simulation; `sim.uncertainty` makes the half width of them and joins it w
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,31 +33,43 @@ class Wider:
     spent: int
 
 
+@dataclass(frozen=True)
+class Pair:
+    """The roots of one replication, on the stated and on a plausible profile, and the requests that they took."""
+
+    at: float
+    there: float
+    spent: int
+
+
+def pair_of(
+    stated: Probe, plausible: Probe, near: float, replication: int, settings: Settings, slo_s: float
+) -> Pair | None:
+    """None where one of the two nodes has no root near."""
+    root = _Root(stated, replication, settings, slo_s)
+    other = _Root(plausible, replication, settings, slo_s)
+    at = root.find(near)
+    there = other.find(at) if at is not None else None
+    return None if at is None or there is None else Pair(at, there, root.spent + other.spent)
+
+
 def widened(
-    stated: Probe,
-    plausible: Callable[[int], Probe],
+    roots: Callable[[float, Sequence[int]], list[Pair | None]],
     found: Interval,
     settings: Settings,
-    slo_s: float,
     calibration: Calibration,
 ) -> Wider | None:
-    """None where a plausible node has no root near the capacity found. `plausible(r)`: the probe of replication r."""
-    spent, changes = 0, []
+    """None where a plausible node has no root near the capacity found. `roots`: the pairs of some replications near a load."""
     if found.mean is None:
         return None
-    for replication in range(REPLICATIONS):
-        root = _Root(stated, replication, settings, slo_s)
-        other = _Root(plausible(replication), replication, settings, slo_s)
-        at = root.find(found.mean)
-        there = other.find(at) if at is not None else None
-        spent += root.spent + other.spent
-        if at is None or there is None:
-            return None
-        changes.append(math.log(there / at))
+    pairs = [pair for pair in roots(found.mean, range(REPLICATIONS)) if pair is not None]
+    if len(pairs) < REPLICATIONS:
+        return None
+    changes = [math.log(pair.there / pair.at) for pair in pairs]
     wide = joined(found, apart_of(np.array(changes), calibration, "log"), lowest=0.0)
     if settings.whole and wide.lo is not None and wide.hi is not None:
         wide = Interval(mean=wide.mean, lo=math.floor(wide.lo + 1e-9), hi=math.floor(wide.hi + 1e-9))
-    return Wider(wide, spent)
+    return Wider(wide, sum(pair.spent for pair in pairs))
 
 
 class _Root:

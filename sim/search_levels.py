@@ -14,7 +14,7 @@ Where no request at all breached, or every one, the end that variance cannot giv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -49,6 +49,10 @@ class Probe(Protocol):
     """Runs one replication. The same arguments give the same outcome; replications share their streams over loads."""
 
     def __call__(self, load: float, replication: int, requests: int) -> Outcome: ...
+
+
+Level = Callable[[float, Sequence[int], int], list[Outcome]]
+"""Runs several replications of one load, in their order."""
 
 
 @dataclass(frozen=True)
@@ -199,8 +203,15 @@ class EffortUsedUpError(Exception):
 class Bench:
     """Runs what is asked for and keeps it; a load that gains replications keeps those that it has."""
 
-    def __init__(self, probe: Probe, settings: Settings, progress: Callable[[int, int], None] | None = None) -> None:
+    def __init__(
+        self,
+        probe: Probe,
+        settings: Settings,
+        progress: Callable[[int, int], None] | None = None,
+        level: Level | None = None,
+    ) -> None:
         self.settings = settings
+        self._level = level
         self.spent = 0  # requests
         self._first = 0  # number of the first replication of a reading
         self._probe, self._progress = probe, progress
@@ -215,15 +226,25 @@ class Bench:
         key = (load, requests, first, replications)
         if key not in self._readings:
             runs = self._runs.setdefault((load, requests, first), [])
-            for replication in range(first + len(runs), first + replications):
-                if self.spent + requests > self.settings.max_requests:
-                    raise EffortUsedUpError
-                runs.append(self._probe(load, replication, requests))
+            for outcome in self._more(load, range(first + len(runs), first + replications), requests):
+                runs.append(outcome)
                 self.spent += runs[-1].breached.size
                 if self._progress:
                     self._progress(self.spent, self.settings.max_requests)
             self._readings[key] = Reading(load, requests, tuple(islice(runs, replications)), self.settings)
         return self._readings[key]
+
+    def _more(self, load: float, replications: Sequence[int], requests: int) -> Iterator[Outcome]:
+        """Further replications of a load, side by side where there are workers, as far as the effort goes."""
+        side_by_side = None
+        for place, replication in enumerate(replications):
+            if self.spent + requests > self.settings.max_requests:
+                raise EffortUsedUpError
+            if self._level is None:
+                yield self._probe(load, replication, requests)
+            else:
+                side_by_side = side_by_side or self._level(load, replications, requests)
+                yield side_by_side[place]
 
     def begin_afresh(self) -> None:
         """From now on read replications that no reading has seen, so that what was chosen by those does not bias these."""

@@ -17,6 +17,7 @@ from sim.search_levels import Bench, EffortUsedUpError, Reading
 from sim.search_refine import ENOUGH_BREACHES, Finding, Kind
 from sim.search_result import SHORT_UNIT, CapacitySearch, Over, Tried, figure, first_to_fill, promise
 from sim.search_runs import Ask, Options, Progress, answer, fullest_at, point_of, probe_of, settings_of, slo_of
+from sim.search_workers import Search, opened
 
 DOUBLINGS = 4
 
@@ -38,8 +39,12 @@ def smallest(
     unsure: str | None = None
     for value, scenario in variants:
         left = replace(options, max_requests=max(options.max_requests - spent, 1))
-        bench = Bench(probe_of(scenario, profile, seed, read_trace(scenario)), settings_of(scenario, left), progress)
-        reading = judge(bench, load)
+        trace, settings = read_trace(scenario), settings_of(scenario, left)
+        with opened(
+            Search(scenario, profile, seed, trace, settings, probe_of), options.workers, options.dask
+        ) as workers:
+            bench = Bench(probe_of(scenario, profile, seed, trace), settings, progress, workers.level)
+            reading = judge(bench, load)
         spent += bench.spent
         if reading is None:
             unsure = unsure or f"the effort of {options.max_requests:,} requests is used up (--max-effort) at {value}"

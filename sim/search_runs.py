@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from profiles.schema import Profile, origins
-from profiles.spread import spread_of
 from scenarios.arrivals import Burst
 from scenarios.loader import bind, read_trace
 from scenarios.schema import Scenario
 from scenarios.traces import TraceRows
 from sim.arrivals import notes_of_arrivals
-from sim.calibration import Asked, Calibration, plausible
+from sim.calibration import Asked, Calibration
 from sim.engine import run_once
 from sim.inputs import inputs_of, notes_of, uncertainty_of, used_of
 from sim.metrics import figures
@@ -29,7 +28,7 @@ from sim.search_calibration import widened
 from sim.search_levels import Outcome, Probe, Reading, Settings
 from sim.search_refine import Finding
 from sim.search_result import CapacitySearch, Over, SearchPoint, Use, sentence
-from sim.streams import Streams
+from sim.search_workers import Search, opened
 from sim.why import first_to_fill
 
 Progress = Callable[[int, int], None]
@@ -38,12 +37,15 @@ Progress = Callable[[int, int], None]
 @dataclass(frozen=True)
 class Options:
     """`precision`: half width of the interval that the search is to reach, relative to the capacity. `max_requests`: its
-    effort, all runs together. `uncertainty`: what the interval of a capacity is to cover in the end.
+    effort, all runs together. `uncertainty`: what the interval of a capacity is to cover in the end. `workers`, `dask`: where
+    it runs, which changes no answer.
     """  # fmt: skip
 
     precision: float = 0.03
     max_requests: int = 5_000_000
     uncertainty: Asked = "full"
+    workers: int = 1
+    dask: str | None = None
 
 
 @dataclass(frozen=True)
@@ -120,17 +122,13 @@ def capacity(
     """Search for the highest load that keeps the SLO."""
     trace = read_trace(scenario)
     bound = bind(scenario, profile, trace=trace)  # a scenario that cannot be answered says so before anything runs
-    probe, settings = probe_of(scenario, profile, seed, trace), settings_of(scenario, options)
-    finding = find(probe, settings, progress)
-    found = Interval(mean=finding.load, lo=finding.lo, hi=finding.hi)
+    settings = settings_of(scenario, options)
     known, wider = Calibration.of(profile, used_of(bound)), None
-    if options.uncertainty == "full" and known.moves:
-        spread = spread_of(profile)
-
-        def likely(r: int) -> Probe:
-            return probe_of(scenario, plausible(profile, spread, Streams(seed, r), r), seed, trace)
-
-        wider = widened(probe, likely, found, settings, scenario.slo.latency_s, known)
+    with opened(Search(scenario, profile, seed, trace, settings, probe_of), options.workers, options.dask) as workers:
+        finding = find(probe_of(scenario, profile, seed, trace), settings, progress, workers.level)
+        found = Interval(mean=finding.load, lo=finding.lo, hi=finding.hi)
+        if options.uncertainty == "full" and known.moves:
+            wider = widened(workers.roots, found, settings, known)
     if wider is not None:
         found, finding = wider.capacity, replace(finding, spent=finding.spent + wider.spent)
     fullest = fullest_at(scenario, finding.at)

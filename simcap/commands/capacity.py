@@ -47,15 +47,19 @@ def capacity(
     ] = Uncertainty.full,
     as_json: Annotated[bool, typer.Option("--json", help="Print simcap.capacity/1 instead of text.")] = False,
     out: Annotated[Path | None, typer.Option(help="Also write a directory with capacity.json.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes at most.  [default: one a core]")] = None,
+    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Run on this Dask cluster instead.")] = None,
 ) -> None:
     """Find the highest load that keeps the SLO, or (--over, --at) the least that a load needs."""
     from profiles import store
     from scenarios import loader
     from sim import search_runs
     from simcap.capacity_files import Target
-    from simcap.commands.run import _profile_for, _progress
+    from simcap.commands.run import _cores, _profile_for, _progress
 
-    options = search_runs.Options(_precision(precision), _effort(max_effort), uncertainty.value)
+    options = search_runs.Options(
+        _precision(precision), _effort(max_effort), uncertainty.value, workers or _cores(), dask
+    )
     given = (*(overrides or ()), *slo_overrides(slo, attainment))
     wanted = loader.load(scenario, given)
     known, profile_name = _profile_for(wanted, profile)
