@@ -90,12 +90,11 @@ def _worst(one: record.Validation) -> Markup:
     head = Markup(
         '<th scope="col">Where</th><th scope="col">Figure</th><th scope="col" class="num">Error</th><th></th>'
     )
-    caption = Markup(
-        "<caption>The largest errors of {} compared ({}), predicted over measured less 1</caption>"
-    ).format(len(one.rows), one.kind)
-    return Markup('<div class="scroll"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>').format(
-        caption, head, rows
+    caption = Markup("<p>The largest errors of {} figures compared ({}): predicted / measured - 1.</p>").format(
+        len(one.rows), one.kind
     )
+    table = Markup('<div class="scroll"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>')
+    return caption + table.format(head, rows)
 
 
 def _remark(row: record.Row) -> str:
