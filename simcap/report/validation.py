@@ -88,13 +88,14 @@ def _worst(one: record.Validation) -> Markup:
         for row in told
     )
     head = Markup(
-        '<th scope="col">Where</th><th scope="col">Figure</th><th scope="col" class="num">Error</th><th></th>'
+        '<th scope="col">Where</th><th scope="col">Figure</th><th scope="col" class="num">Error</th><th scope="col">Remark</th>'
     )
     caption = Markup("<p>The largest errors of {} figures compared ({}): predicted / measured - 1.</p>").format(
         len(one.rows), one.kind
     )
-    table = Markup('<div class="scroll"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>')
-    return caption + table.format(head, rows)
+    table = Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>").format(head, rows)
+    region = Markup('{}<div class="scroll" role="region" aria-labelledby="validation-title" tabindex="0">{}</div>')
+    return region.format(caption, table)
 
 
 def _remark(row: record.Row) -> str:
