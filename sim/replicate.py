@@ -169,22 +169,24 @@ def result_of(
         notes=(
             *notes_of_arrivals(scenario, trace),
             *notes_of(scenario, profile),
-            *notes_of_precision(scenario, points),
+            *notes_of_precision(scenario, figures),
         ),
     )
 
 
-def notes_of_precision(scenario: Scenario, points: Sequence[Point]) -> tuple[str, ...]:
-    """What `measurement.precision` did: how many replications, and the loads that it was not reached at."""
+def notes_of_precision(scenario: Scenario, figures: Mapping[float, Sequence[Figures]]) -> tuple[str, ...]:
+    """What `measurement.precision` did: how many replications, and the loads that it was not reached at. It is about the
+    interval of the simulation: replications narrow no other.
+    """  # fmt: skip
     measurement = scenario.measurement
     if measurement.precision is None:
         return ()
-    counts = [point.replications for point in points]
+    counts = [len(runs) for runs in figures.values()]
     short = [
-        f"{point.load:g}"
-        for point in points
-        if point.replications >= measurement.most_replications
-        and not narrow(point.slo_percentile_s, measurement.precision)
+        f"{load:g}"
+        for load, runs in figures.items()
+        if len(runs) >= measurement.most_replications
+        and not narrow(interval(run.scalars["slo_percentile_s"] for run in runs), measurement.precision)
     ]
     reached = f" At {', '.join(short)} that many were not enough." if short else ""
     goal = f"Each load was run until the interval of its latency at the SLO's level was within {100 * measurement.precision:g} %"

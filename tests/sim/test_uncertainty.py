@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -201,3 +202,11 @@ def test_the_longest_texts_count_most_where_they_take_most_of_the_time():
     assert known is not None
     named = [one.what for one in known.narrowing if one.what.startswith("service time")]
     assert "at 512 tokens" in named[0]
+
+
+def test_engines_and_stops_change_nothing(tmp_path: Path):
+    """Both engines take the same plausible profiles, and a run read back from its journal is the run itself."""
+    first = replicate.run(scenario(), profile(), 1, engine="simpy", journal=tmp_path / "kept")[0]
+    assert first == replicate.run(scenario(), profile(), 1, engine="compiled")[0]
+    assert len(list((tmp_path / "kept" / "plausible").glob("*.json"))) == 5
+    assert first == replicate.run(scenario(), profile(), 1, engine="simpy", journal=tmp_path / "kept")[0]
