@@ -109,7 +109,7 @@ def uncertainty_of(scenario: Scenario, profile: Profile, used: Collection[Entry]
     return Uncertainty(
         asked=asked,
         covers="full" if asked == "full" and known.moves else "simulation",
-        runs=max(len(profile.runs or ()), 1),
+        runs=max(len(profile.runs or ()), 1) if any(sampled(law) for entry in used for law, _ in laws_of(entry)) else 0,
         between_runs=spread.machine * math.sqrt(1 + 1 / spread.runs) if spread.runs > 1 else None,
         left_out=tuple(dict.fromkeys(left)),
     )

@@ -140,7 +140,7 @@ class Narrowing(Strict):
 class Uncertainty(Strict):
     """What the intervals cover. `asked`: of the run. `covers`: full only where the profile states how far it may lie off.
 
-    `runs`: calibration runs that were merged. `between_runs`: standard deviation, relative, of the machine's speed from run
+    `runs`: calibration runs behind the profile, 0 where nobody sampled the figures used. `between_runs`: standard deviation, relative, of the machine's speed from run
     to run as a new run will differ from the profile; None where one run cannot tell. `left_out`: inputs whose uncertainty is in
     no interval, because nobody stated it.
     """

@@ -41,15 +41,14 @@ def section(run: Run) -> Section | None:
 def covers(known: Uncertainty) -> str:
     """One or two sentences."""
     if known.covers == "full":
-        between = (
-            f"the machine differs by ±{100 * known.between_runs:.2g} % (one standard deviation) from run to run"
-            if known.between_runs is not None
-            else "one run, or none, cannot tell how runs differ"
-        )
-        runs = "one calibration run" if known.runs == 1 else f"{known.runs} calibration runs"
-        return (
-            f"The simulation and calibration, as far as the profile states how far it may lie off ({runs}; {between})."
-        )
+        source = words.calibration_runs(known)
+        if known.between_runs is not None:
+            source += (
+                f"; the machine differs by ±{100 * known.between_runs:.2g} % (one standard deviation) from run to run"
+            )
+        elif known.runs == 1:
+            source += ", which cannot tell how runs differ"
+        return f"The simulation and calibration, as far as the profile states how far it may lie off ({source})."
     if known.asked == "simulation":
         return "The simulation alone, as asked (--uncertainty simulation). Errors of the profile are in no interval."
     return (

@@ -178,11 +178,18 @@ def origins_line(result: Result) -> str:
     return f"profile {result.profile}: {counts}"
 
 
+def calibration_runs(known: Uncertainty) -> str:
+    """How many runs stand behind the profile."""
+    if known.runs == 0:
+        return "bounds that the profile states; nobody measured it"
+    return "one calibration run" if known.runs == 1 else f"{known.runs} calibration runs"
+
+
 def uncertainty_lines(known: Uncertainty | None) -> list[str]:
     """What the intervals cover beyond the simulation, and what they do not; nothing where that is the simulation alone."""
     if known is None or known.covers == "simulation":
         return []
-    runs = "one calibration run" if known.runs == 1 else f"{known.runs} calibration runs"
+    runs = calibration_runs(known)
     if known.between_runs is not None:
         runs += f", ±{100 * known.between_runs:.2g} % from run to run"
     lines = [f"intervals cover the simulation and calibration ({runs})"]
