@@ -23,6 +23,7 @@ INTERRUPTED = 5
 COMMANDS: dict[str, str] = {
     "run": "Replay a scenario: how much load keeps the promise, and what breaks first.",
     "capacity": "Find the highest load that keeps the SLO, or the least that a load needs.",
+    "whatif": "Change one thing at a time: what is it worth, and whose is it to change.",
     "compare": "Compare runs or scenarios: what changed, and is it more than chance.",
     "validate": "Check predictions against theory, published figures or measurements.",
     "calibrate": "Measure models on this machine and write a profile.",
