@@ -25,6 +25,8 @@ COMMANDS: dict[str, str] = {
     "capacity": "Find the highest load that keeps the SLO, or the least that a load needs.",
     "whatif": "Change one thing at a time: what is it worth, and whose is it to change.",
     "compare": "Compare runs or scenarios: what changed, and is it more than chance.",
+    "strategy": "Write which execution providers to use, in which order, and why.",
+    "report": "Write documents from finished runs: the performance report.",
     "validate": "Check predictions against theory, published figures or measurements.",
     "calibrate": "Measure models on this machine and write a profile.",
     "models": "List, build, inspect or verify models.",

@@ -4,7 +4,7 @@ Enters: scenario, profile, seed. Leaves: one value a replication, NaN where none
 with one seed has the same random numbers, so their values are pairs.
 
 With them a replication is a function of the load alone, and so is its latency at the SLO's own level, q(load). The value is
-the root of ln q(load) - ln limit (Brent 1973, in ln load, to a thousandth): up to it the replication keeps the promise.
+the root of ln q(load) - ln limit (Brent 1973, in ln load, to two thousandths): up to it the replication keeps the promise.
 A single replication is not long, so its root lies a little off the capacity of an endless run; the same little for both
 of a pair, which is why their ratio is what is reported. Loads that are whole numbers are rounded before they run.
 """
@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from profiles.schema import Profile, Surface
+from profiles.entry import Surface
+from profiles.schema import Profile
 from scenarios.arrivals import Burst
 from scenarios.loader import bind, read_trace
 from scenarios.schema import Scenario
@@ -28,10 +29,10 @@ from sim.sweep import Bench, Sweep
 
 Values = NDArray[np.float64]
 
-PRECISION = 1e-3
+PRECISION = 2e-3
 FAR = 5.0  # |ln q/limit| is cut here: an endless latency is as good as one 150 times too long
 WIDEST = 2.0**10  # a factor on the load, from the first guess, beyond which nothing is looked for
-FEW = 4000  # requests a replication where every request goes through SimPy
+FEW = 2000  # requests a replication where every request goes through SimPy
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def is_steady(scenario: Scenario) -> bool:
 
 
 def late(figures: Figures, limit_s: float) -> float:
-    """ln of the latency at the SLO's level over its limit, cut to ±FAR; endless and undefined count as far too late."""
+    """Ln of the latency at the SLO's level over its limit, cut to ±FAR; endless and undefined count as far too late."""
     seconds = figures.scalars["slo_percentile_s"]
     if not math.isfinite(seconds):
         return FAR

@@ -30,7 +30,7 @@ from simcap.whatif.breaking import Trial, Values, capacities, late, slower, tria
 from simcap.whatif.variants import Owner, Variant, standard
 
 LEVEL = 0.05
-REPLICATIONS = 10  # of a steady scenario, which are short; a story keeps its own
+REPLICATIONS = 10  # where the compiled engine runs them; else the scenario's own
 
 Measure = Literal["capacity", "slo_attainment"]
 Progress = Callable[[int, int], None]
@@ -112,7 +112,8 @@ def what_if(load: Load, profile: Profile, seed: int, progress: Progress | None =
 
 def _trial(scenario: Scenario, profile: Profile, seed: int) -> Trial:
     made = trial(scenario, profile, seed)
-    return trial(scenario, profile, seed, replications=REPLICATIONS) if made.steady else made
+    quick = made.steady and made.bench.sweep.engine == "compiled"
+    return trial(scenario, profile, seed, replications=REPLICATIONS) if quick else made
 
 
 def _middle(scenario: Scenario) -> float:
@@ -165,10 +166,7 @@ def paired(differences: Values, *, relative: bool) -> tuple[float, float, float,
     """Mean, both ends of the 95 % t interval, and p, of differences within pairs; `relative`: they are logarithms."""
     mean, freedom = float(differences.mean()), differences.size - 1
     error = float(differences.std(ddof=1) / math.sqrt(differences.size))
-    if error < 1e-12:
-        p = 1.0 if abs(mean) < 1e-12 else 0.0
-    else:
-        p = 2 * float(stdtr(freedom, -abs(mean) / error))
+    p = (1.0 if abs(mean) < 1e-12 else 0.0) if error < 1e-12 else 2 * float(stdtr(freedom, -abs(mean) / error))
     half = float(stdtrit(freedom, 1 - LEVEL / 2)) * error
     ends = mean, mean - half, mean + half
     if relative:

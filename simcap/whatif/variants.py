@@ -14,7 +14,8 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from profiles.schema import Entry, Profile
+from profiles.entry import Entry
+from profiles.schema import Profile
 from scenarios.loader import entries_of
 from scenarios.node import Choice, Signal
 from scenarios.schema import Scenario
@@ -24,6 +25,10 @@ Owner = Literal["router CPU", "binding lock", "inference engine", "GPU", "memory
 
 FASTER = 0.8
 """Factor on service times of the variant that asks what a faster inference engine is worth."""
+
+
+FEW_SIGNALS = 4
+"""Up to so many signals each one's sessions are doubled by themselves; with more, only all of them together."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,8 @@ def _locks(scenario: Scenario) -> Iterator[Variant]:
 
 
 def _sessions(scenario: Scenario) -> Iterator[Variant]:
-    for name, signal in scenario.signals.items():
+    few = scenario.signals.items() if len(scenario.signals) <= FEW_SIGNALS else ()
+    for name, signal in few:
         twice = (f"signals.{name}.sessions={2 * signal.sessions}",)
         yield Variant(f"twice the sessions of {name}", "inference engine", twice)
     if len(scenario.signals) > 1:
