@@ -18,7 +18,10 @@ from scenarios.schema import Scenario
 from sim.result import Result
 from simcap.comparison import Comparison
 from simcap.trace import TraceFile
+from simcap.performance.model import Performance
+from simcap.strategy.model import Strategy
 from simcap.validate.record import Validation
+from simcap.whatif.study import WhatIf
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference" / "schema"
 FORMATS: dict[str, type[BaseModel]] = {
@@ -27,6 +30,9 @@ FORMATS: dict[str, type[BaseModel]] = {
     "result": Result,
     "comparison": Comparison,
     "validation": Validation,
+    "whatif": WhatIf,
+    "strategy": Strategy,
+    "performance": Performance,
     "plan": PlanFile,
     "trace": TraceFile,
 }

@@ -34,34 +34,20 @@ class Row:
 
 @dataclass(frozen=True)
 class ModelTable:
-    """`models`: all that share these very rows. `lengths`: token counts shown; ranks compare at `at`."""
+    """`lengths`: token counts shown; ranks compare at `at`."""
 
-    models: tuple[str, ...]
+    model: str
     lengths: tuple[int, ...]
     at: int
     rows: tuple[Row, ...]
 
 
 def tables(profile: Profile) -> list[ModelTable]:
-    """One table a model; models whose figures are all equal share one."""
-    made: list[ModelTable] = []
-    for model in dict.fromkeys(entry.model for entry in profile.entries):
-        table = _table(model, [entry for entry in profile.entries if entry.model == model])
-        twin = next((k for k, other in enumerate(made) if _same(other, table)), None)
-        if twin is None:
-            made.append(table)
-        else:
-            old = made[twin]
-            made[twin] = ModelTable((*old.models, model), old.lengths, old.at, old.rows)
-    return made
-
-
-def _same(one: ModelTable, other: ModelTable) -> bool:
-    return [_facts(row) for row in one.rows] == [_facts(row) for row in other.rows]
-
-
-def _facts(row: Row) -> Entry:
-    return row.entry.model_copy(update={"model": "", "digest": None})
+    """One table a model."""
+    return [
+        _table(model, [entry for entry in profile.entries if entry.model == model])
+        for model in dict.fromkeys(entry.model for entry in profile.entries)
+    ]
 
 
 def _table(model: str, entries: Sequence[Entry]) -> ModelTable:
@@ -71,7 +57,7 @@ def _table(model: str, entries: Sequence[Entry]) -> ModelTable:
     rows = [_row(entry, warm, at) for entry, warm in zip(entries, cells, strict=True)]
     rows = _ranked(rows, at)
     rows.sort(key=lambda row: (row.ranks["warm"] or len(rows) + 1, row.entry.artifact))
-    return ModelTable((model,), _lengths(sorted(counts), at), at, tuple(rows))
+    return ModelTable(model, _lengths(sorted(counts), at), at, tuple(rows))
 
 
 def _lengths(known: Sequence[int], at: int) -> tuple[int, ...]:

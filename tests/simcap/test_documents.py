@@ -199,8 +199,6 @@ def test_a_document_replaces_its_own_folder_and_nothing_else(tmp_path: Path) -> 
 
 
 def test_the_shipped_profile_is_known_to_the_ranking() -> None:
-    """Every entry of the published profile stands in exactly one table, and equal heads share one."""
+    """Every entry of the published profile stands in exactly one table."""
     known = store.load("mi300x-published")
-    tables = ranking.tables(known)
-    assert sum(len(table.models) * len(table.rows) for table in tables) == len(known.entries)
-    assert any(len(table.models) > 1 for table in tables)
+    assert sum(len(table.rows) for table in ranking.tables(known)) == len(known.entries)
