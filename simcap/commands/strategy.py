@@ -40,13 +40,14 @@ def strategy(
     folder.check(out, "strategy")
     known, file = store.load(profile), store.locate(profile)
     wanted = _workloads(known, tuple(scenario or ()), slo_overrides(slo, None))
+    shown = profile if profile in store.shipped_names() else file.name
+    slo_flags = "".join(f" --set {override}" for override in slo_overrides(slo, None))
     works = tuple(
-        trials.work_out(each, known, seed, lambda what: typer.echo(what, err=True)) for each in wanted.values()
+        trials.work_out(each, known, seed, lambda what: typer.echo(what, err=True), (f"{name}{slo_flags}", shown))
+        for name, each in wanted.items()
     )
     found = Strategy(profile=known.name, seed=seed, workloads=works)
-    command = document.command_line(
-        profile if profile in store.shipped_names() else file.name, tuple(wanted), slo, seed, out.name
-    )
+    command = document.command_line(shown, tuple(wanted), slo, seed, out.name)
     text = document.markdown(found, known, file, command)
     page = html.page(text, f"Provider strategy: {known.name}", "provider strategy", {})
     data = json.dumps(found.model_dump(mode="json", by_alias=True), indent=1, allow_nan=False) + "\n"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from profiles.quantity import Figure, Law, Origin
 from profiles.schema import Profile
-from simcap.documents.text import plain
+from simcap.documents.text import code, plain
 
 LETTER: dict[Origin, str] = {"measured": "m", "published": "p", "modeled": "d", "assumed": "a"}
 
@@ -55,10 +55,10 @@ class Ledger:
             trust = f" (trust {source.trust})" if source.trust else ""
             doubt = plain("; ".join(doubts)) if doubts else None
             return self.mark(number.origin, plain(source.title) + trust, source.url, doubt)
-        said = f"profile {plain(profile.name)}"
+        said = f"profile {code(profile.name)}"
         if number.origin == "measured":
             said += f", measured on {plain(profile.device.name)}, {plain(profile.created[:10])}"
-        return self.mark(number.origin, said, None, plain(number.doubt) if number.doubt else None)
+        return self.mark(number.origin, said, None, _shared(number.doubt))
 
     @property
     def notes(self) -> dict[str, Note]:
@@ -78,6 +78,19 @@ class Ledger:
             lines.append(f'- <a id="{mark}"></a>**{mark}** {note.origin}: {link}.{doubt}')
         lines += ["", *(f"[{mark}]: #{mark}" for mark in self.notes)]
         return "\n".join(lines) + "\n"
+
+
+WIDE = "the time for measuring ended before some intervals were as narrow as asked"
+LOADING = "held after loading; while a session loads it uses more"
+
+
+def _shared(doubt: str | None) -> str | None:
+    """A doubt without the figures of the one cell it is about, so that cells of one kind share a mark."""
+    if not doubt:
+        return None
+    if doubt.startswith("the time budget ended"):
+        return WIDE
+    return LOADING if doubt.startswith("held after loading") else plain(doubt)
 
 
 def _followed(url: str | None) -> bool:

@@ -52,6 +52,14 @@ def seconds(value: float) -> str:
     return f"{digits(value)} s" if value < 600 else f"{digits(value / 60)} min"
 
 
+def between(value: float, lo: float | None, hi: float | None) -> str:
+    """`2.69 ms (2.6 to 2.8)`: seconds with the ends of their interval in the same unit; alone where none is known."""
+    if lo is None or hi is None:
+        return seconds(value)
+    scale = 1000.0 if value < 1 else 1.0 if value < 600 else 1 / 60
+    return f"{seconds(value)} ({digits(lo * scale)} to {digits(hi * scale)})"
+
+
 def size(value: float) -> str:
     """Bytes as MB or GB (powers of ten), as `simcap profiles show` does."""
     return f"{digits(value / 1e6)} MB" if value < 1e9 else f"{digits(value / 1e9)} GB"

@@ -22,6 +22,7 @@ from simcap.performance.runs import KINDS, Finished, Kind
 from simcap.report import words
 from simcap.whatif.said import NO_CHANGE, change_of
 from simcap.whatif.study import WhatIf
+from simcap.whatif.variants import Owner
 
 EMPTY: dict[Kind, str] = {
     "high concurrency": "highconc",
@@ -95,7 +96,7 @@ def _summary(report: Report, ledger: Ledger) -> str:
     rows = []
     for run in report.runs:
         broken = next((p for p in run.result.points if p.verdict != "pass"), run.result.points[-1])
-        owner = owner_of(broken.bottleneck)
+        owner = _called(owner_of(broken.bottleneck), report.profile)
         found = report.what_ifs.get(run.result.scenario)
         rows.append(
             [
@@ -129,11 +130,13 @@ def _results(run: Finished, ledger: Ledger, pictures: dict[str, str]) -> str:
     rows = [_load_row(point, mark) for point in result.points]
     head = [f"load ({unit})", "p50", "p95", "p99", "in time", "verdict", "holds requests up"]
     passed = next((p for p in result.points if p.load == result.capacity.lo), None)
+    endless = any(point.saturated for point in result.points)
     parts = [
         f"### {code(result.scenario)}",
         f"> {plain(result.question)}",
         f"![Latency percentiles of {plain(result.scenario)} against load]({name})",
         table(head, rows, right=(0, 1, 2, 3, 4)),
+        "Where the queue grows without end, latencies only say how long the run was." if endless else "",
     ]
     if passed is not None:
         least = next(iter(passed.headroom.items()), None)
@@ -142,7 +145,7 @@ def _results(run: Finished, ledger: Ledger, pictures: dict[str, str]) -> str:
                 f"At {digits(passed.load)} {unit} {mark}, the highest load that passed, {plain(resource_in_words(least[0]))} is "
                 f"nearest to full: the load could grow by a factor of {digits(least[1])} {mark} until it is."
             )
-    return "\n\n".join(part.rstrip("\n") for part in parts)
+    return "\n\n".join(part.rstrip("\n") for part in parts if part)
 
 
 def _load_row(point: Point, mark: str) -> list[str]:
@@ -177,16 +180,21 @@ def _owners(report: Report, ledger: Ledger) -> str:
             head.append(f"{code(run.result.scenario)} at {code(f'{points[k].load:g}')}")
             columns.append((shares(points[k]), ran(run, ledger)))
     rows = [
-        [owner, *(f"{percent(c[owner])} {mark}" if owner in c else "–" for c, mark in columns)]
+        [_called(owner, report.profile), *(f"{percent(c[owner])} {mark}" if owner in c else "–" for c, mark in columns)]
         for owner in OWNERS
         if any(owner in column for column, _ in columns)
     ]
     lead = (
         "Share of mean latency, waiting and work together, at the highest load that passed and at the next one tried. "
-        "The inference engine's share includes its own work, which is there at any load; the GPU's is what inferences lose to "
-        "one another and to co-tenants on it."
+        "The inference engine's share includes its own work, which is there at any load; the share of the GPU, or of the cores, "
+        "is what inferences lose to one another and to co-tenants on it."
     )
     return f"{lead}\n\n{table(head, rows, right=tuple(range(1, len(head))))}"
+
+
+def _called(owner: Owner, profile: Profile) -> str:
+    """The owner as a reader of this profile knows it: a machine without a GPU shares its cores."""
+    return "cores" if owner == "GPU" and profile.device.kind == "cpu" else owner
 
 
 def _asked(found: WhatIf, ledger: Ledger) -> str:

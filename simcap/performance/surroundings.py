@@ -68,12 +68,16 @@ def method(profile: Profile, runs: Sequence[Finished], ledger: Ledger) -> str:
     """Where service times come from and what the simulation does with them."""
     counts = origins(profile)
     mark = ledger.mark("modeled", f"counted over profile {code(profile.name)}")
-    said = ", ".join(
-        f"{counts[origin]} {origin}" for origin in ("measured", "published", "modeled", "assumed") if counts.get(origin)
+    said = listed(
+        [
+            f"{counts[origin]} {mark} are {origin}"
+            for origin in ("measured", "published", "modeled", "assumed")
+            if counts.get(origin)
+        ]
     )
     lines = [
         (
-            f"Service times, occupancy, memory and compile times come from the profile, which holds {said} numbers {mark}. "
+            f"Service times, occupancy, memory and compile times come from the profile: of its numbers {said}. "
             "simcap replays each workload in a discrete-event simulation of the node: router CPU, stages, locks, sessions, "
             "memory, compiles and the sharing of the device."
         ),

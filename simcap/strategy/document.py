@@ -90,8 +90,9 @@ def _policy_lines(work: Workload, strategy: Strategy, ledger: Ledger) -> list[st
             "compiles follow one another."
         )
     start = mine[work.policy]
+    when = "Starts" if work.policy == "load_on_use" else "Unplanned starts and new shapes"
     lines.append(
-        f"Unplanned starts and new shapes: {POLICY[work.policy]}; {digits(start.late.mean or 0)} requests {mark} are late "
+        f"{when}: {POLICY[work.policy]}; {digits(start.late.mean or 0)} requests {mark} are late "
         "or fail in one cold start."
     )
     return lines

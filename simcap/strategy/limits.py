@@ -11,14 +11,20 @@ from collections.abc import Callable, Iterator
 from profiles.entry import Entry
 from profiles.schema import Profile, origins
 from simcap.documents.ledger import Ledger
-from simcap.documents.text import code, listed, plain
+from simcap.documents.text import code, listed
 from simcap.strategy import knowledge
+from simcap.strategy.ranking import is_reference
+
+
+def _no_drift(entry: Entry) -> bool:
+    return entry.accuracy is None
+
 
 GAPS: tuple[tuple[str, str, Callable[[Entry], bool], str], ...] = (
     (
         "Nobody compared the outputs of {}",
         "The profile holds no drift figures for them, so this page cannot say that a faster provider is a correct one.",
-        lambda e: e.accuracy is None,
+        _no_drift,
         "`simcap calibrate` ran with a reference on the same machine, and the profile has `accuracy` for each.",
     ),
     (
@@ -70,7 +76,7 @@ def _gaps(profile: Profile) -> Iterator[str]:
             "A profile made by `simcap calibrate` on this hardware gives the same recommendation.",
         )
     for title, text, missing, done in GAPS:
-        lacking = [entry for entry in profile.entries if missing(entry)]
+        lacking = [e for e in profile.entries if missing(e) and not (missing is _no_drift and is_reference(e, profile))]
         if lacking:
             yield _issue(title.format(_whom(lacking, profile)), text, done)
     for note in profile.notes:
@@ -89,6 +95,3 @@ def _whom(entries: list[Entry], profile: Profile) -> str:
 
 def _issue(title: str, text: str, done: str) -> str:
     return f"### {title}\n\n{text}\n\n*Done when:* {done}"
-
-
-__all__ = ["limitations", "plain"]

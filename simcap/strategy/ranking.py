@@ -129,3 +129,13 @@ def drift(row: Row) -> float | None:
     if row.accuracy is None or row.accuracy.max_abs_difference is None:
         return None
     return row.accuracy.max_abs_difference.value
+
+
+def is_reference(entry: Entry, profile: Profile) -> bool:
+    """Whether the drift of other entries of this model was measured against this one."""
+    said = f"{entry.artifact} on {entry.provider.name}"
+    return any(
+        e.accuracy is not None and e.accuracy.reference.startswith(said)
+        for e in profile.entries
+        if e.model == entry.model
+    )

@@ -9,21 +9,21 @@ from profiles.entry import Entry
 from profiles.quantity import Figure, Law
 from profiles.schema import Profile
 from simcap.documents.ledger import Ledger
-from simcap.documents.text import code, digits, percent, plain, seconds, size, table
+from simcap.documents.text import between, code, digits, percent, plain, size, table
 from simcap.strategy import ranking
 from simcap.strategy.marks import ABSENT
 
 RANKING = (
-    "Medians of one inference at batch one, as the profile holds them; an empty cell means that the profile has no figure "
-    "for this length. The number in front is the rank among the rows of a table. Warm latency and memory are ranked at the "
-    "length in the heading of the ranking column. A cold start is the load of a session plus, where shapes compile in "
-    "service, one compile without a cache. What nobody measured is said and not filled in."
-)
+    "Medians of one inference at batch one, as the profile holds them; in brackets the 95 % interval of the median, or the "
+    "medians of the runs where several were merged. An empty cell: the profile has no figure for this length. `#1` is the "
+    "best row of a table; latency and memory are ranked at the length that has the rank. A cold start is the load of a "
+    "session plus, where shapes compile in service, one compile without a cache. What nobody measured is said, not filled in."
+).replace("95 %", "`95 %`")
 
 
 def model(each: ranking.ModelTable, profile: Profile, ledger: Ledger) -> str:
     head = [
-        "artifact", "provider", *(f"{code(f'{n} tokens')}" for n in each.lengths), "load", "compile",
+        "artifact", "provider", *(f"{code(f'{n} tokens')}" for n in each.lengths), "load", "compile, no cache",
         "weights", f"peak at {code(f'{each.at} tokens')}", "drift", "nodes owned",
     ]  # fmt: skip
     rows = []
@@ -37,7 +37,7 @@ def model(each: ranking.ModelTable, profile: Profile, ledger: Ledger) -> str:
                 row.entry.provider.name,
                 *warm,
                 _law(row.load, profile, ledger, row.ranks["cold"]),
-                _law(row.compile, profile, ledger, None) or ("none per shape" if not _per_shape(row.entry) else ""),
+                _compile(row, profile, ledger),
                 _bytes(row.weights, profile, ledger, None),
                 _bytes(row.peak.peak_bytes if row.peak else None, profile, ledger, row.ranks["memory"]),
                 _drift(row, profile, ledger),
@@ -47,8 +47,13 @@ def model(each: ranking.ModelTable, profile: Profile, ledger: Ledger) -> str:
     return f"### {code(each.model)}\n\n" + table(head, rows)
 
 
-def _per_shape(entry: Entry) -> bool:
-    return entry.compile is not None and entry.compile.per_shape
+def _compile(row: ranking.Row, profile: Profile, ledger: Ledger) -> str:
+    """Seconds of a compile, and when it happens: for each new shape in service, or once as a session is made."""
+    compiled = row.entry.compile
+    if compiled is None:
+        return "none"
+    when = "each new shape" if compiled.per_shape else "once, at load"
+    return f"{_law(row.compile, profile, ledger, None) or 'not measured'}, {when}"
 
 
 def _rank(rank: int | None) -> str:
@@ -58,7 +63,9 @@ def _rank(rank: int | None) -> str:
 def _law(law: Law | None, profile: Profile, ledger: Ledger, rank: int | None) -> str:
     if law is None:
         return ""
-    return f"{_rank(rank)}{seconds(float(law.law().ppf(0.5)))} {ledger.of(profile, law)}"
+    ends = (min(law.run_medians), max(law.run_medians)) if law.run_medians else (law.median_lo, law.median_hi)
+    said = between(float(law.law().ppf(0.5)), *ends)
+    return f"{_rank(rank)}{said} {ledger.of(profile, law)}"
 
 
 def _bytes(figure: Figure | None, profile: Profile, ledger: Ledger, rank: int | None) -> str:
@@ -68,7 +75,7 @@ def _bytes(figure: Figure | None, profile: Profile, ledger: Ledger, rank: int | 
 def _drift(row: ranking.Row, profile: Profile, ledger: Ledger) -> str:
     accuracy = row.accuracy
     if accuracy is None:
-        return "not measured"
+        return "the reference" if ranking.is_reference(row.entry, profile) else "not measured"
     if accuracy.rejected:
         return f"**rejected**: {plain(accuracy.rejected)}"
     figure = accuracy.max_abs_difference

@@ -50,8 +50,10 @@ class Bench:
         return trial(changed, profile or self.profile, self.seed, replications=REPLICATIONS)
 
 
-def work_out(scenario: Scenario, profile: Profile, seed: int, say: Say) -> Workload:
-    """InputError: the scenario is a story without a capacity, or no provider of the profile can serve it."""
+def work_out(
+    scenario: Scenario, profile: Profile, seed: int, say: Say, asked: tuple[str, str] | None = None
+) -> Workload:
+    """`asked`: scenario and profile as commands name them. InputError: the scenario is a story without a capacity, or no provider of the profile can serve it."""
     if not is_steady(scenario) or scenario.load.kind != "rps":
         raise InputError(
             f"scenario {scenario.name}: a strategy needs a workload that goes on for ever, with load.rps; "
@@ -88,7 +90,7 @@ def work_out(scenario: Scenario, profile: Profile, seed: int, say: Say) -> Workl
         policy=policy,
         break_evens=evens,
         bottleneck=_bottleneck(bench, best, order, found),
-        command=_command(scenario, profile, best, order, seed),
+        command=_command(scenario, asked or (scenario.name, profile.name), best, order, seed),
     )
 
 
@@ -274,7 +276,9 @@ def _bottleneck(bench: Bench, best: dict[str, Line], order: tuple[str, ...], fou
     return first_to_fill({name: Interval(mean=value, lo=None, hi=None) for name, value in used.items()})
 
 
-def _command(scenario: Scenario, profile: Profile, best: dict[str, Line], order: tuple[str, ...], seed: int) -> str:
+def _command(
+    scenario: Scenario, asked: tuple[str, str], best: dict[str, Line], order: tuple[str, ...], seed: int
+) -> str:
     """`simcap capacity` with the first provider of the order in every signal."""
     if not order:
         return ""
@@ -283,4 +287,4 @@ def _command(scenario: Scenario, profile: Profile, best: dict[str, Line], order:
         for name, artifact in best[order[0]].artifacts
         if (scenario.signals[name].artifact, scenario.signals[name].provider) != (artifact, order[0])
     ]
-    return " ".join(["simcap capacity", scenario.name, "--profile", profile.name, *changes, "--seed", str(seed)])
+    return " ".join(["simcap capacity", asked[0], "--profile", asked[1], *changes, "--seed", str(seed)])
