@@ -88,7 +88,8 @@ def method(profile: Profile, runs: Sequence[Finished], ledger: Ledger) -> str:
             "A load passes when its whole interval keeps the promise. Failed and rejected requests count as late."
         ),
     ]
-    lines += [f"> {plain(note)}" for note in profile.notes]
+    if profile.notes:
+        lines += ["The profile says of itself:", "\n".join(f"> - {plain(note)}" for note in profile.notes)]
     return "\n\n".join(lines)
 
 
