@@ -112,4 +112,4 @@ def _break_even(even: BreakEven, work: Workload, strategy: Strategy, ledger: Led
         )
     mark = start_mark(work, strategy, ledger)
     policy = POLICY.get(even.other, ABSENT)  # type: ignore[call-overload]  # in this kind it is a policy
-    return f"With “{policy}”, {value} cold starts {mark} a node and day use up all that the promise still allows at this load."
+    return f"With “{policy}” a node may start cold {value} times {mark} a day at this load; more use up all that the promise allows."

@@ -65,7 +65,9 @@ def work_out(
         raise InputError(f"scenario {scenario.name}: no provider of profile {profile.name} can serve it: {why}")
     bench = Bench(scenario, profile, seed)
     found = {line: _capacity(bench, line, say) for line in lines}
-    plans = _plans(found)
+    plans = _plans(
+        found, {line: _why(bench, line) for line, values in found.items() if not np.all(np.isfinite(values))}
+    )
     best = {plan.provider: line for line, plan in zip(found, plans, strict=True) if plan.chosen}
     good = [line for line in best.values() if np.all(np.isfinite(found[line]))]
     top = max((float(found[line].mean()) for line in good), default=None)
@@ -100,8 +102,15 @@ def _capacity(bench: Bench, line: Line, say: Say) -> Values:
     return capacities(bench.steady([line]), points[len(points) // 2])
 
 
-def _plans(found: dict[Line, Values]) -> tuple[Plan, ...]:
-    """Each line with its capacity and its distance from the best one."""
+def _why(bench: Bench, line: Line) -> str:
+    """Why a line has no capacity."""
+    made = bench.steady([line])
+    broken = late(made.run(bench.scenario.load.points[0], 0), bench.scenario.slo.latency_s) > 0
+    return "no load keeps the promise" if broken else "no load that was tried breaks the promise"
+
+
+def _plans(found: dict[Line, Values], reasons: dict[Line, str]) -> tuple[Plan, ...]:
+    """Each line with its capacity and its distance from the best one; `reasons`: why a line has none."""
     finite = {line: values for line, values in found.items() if np.all(np.isfinite(values))}
     top = max(finite, key=lambda line: finite[line].mean(), default=None)
     plans = []
@@ -110,8 +119,7 @@ def _plans(found: dict[Line, Values]) -> tuple[Plan, ...]:
         chosen = line in finite and values.mean() >= max(v.mean() for v in same)
         if line not in finite or top is None:
             first = not same and line is next(other for other in found if other.provider == line.provider)
-            why = "no load keeps the promise, or none that was tried breaks it"
-            plans.append(_plan(line, None, None, level=False, chosen=first, why=why))
+            plans.append(_plan(line, None, None, level=False, chosen=first, why=reasons.get(line)))
             continue
         change, lo, hi, p = paired(np.log(values / finite[top]), relative=True)
         behind = Interval(mean=change, lo=lo, hi=hi)

@@ -32,7 +32,8 @@ Values = NDArray[np.float64]
 PRECISION = 2e-3
 FAR = 5.0  # |ln q/limit| is cut here: an endless latency is as good as one 150 times too long
 WIDEST = 2.0**10  # a factor on the load, from the first guess, beyond which nothing is looked for
-FEW = 2000  # requests a replication where every request goes through SimPy
+MOST = 8000  # requests a replication: pairs need less than a capacity by itself
+FEW = 1000  # the same where every request goes through SimPy
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,8 @@ def trial(scenario: Scenario, profile: Profile, seed: int, *, replications: int 
     changes: dict[str, object] = {"replications": replications or measurement.replications}
     if steady and measurement.duration_s is not None:
         changes |= {"duration_s": None}
-    if steady and engine == "simpy":
-        changes |= {"requests": min(measurement.requests, FEW)}
+    if steady:
+        changes |= {"requests": min(measurement.requests, FEW if engine == "simpy" else MOST)}
     scenario = scenario.model_copy(update={"measurement": measurement.model_copy(update=changes)})
     return Trial(scenario, Bench(Sweep(scenario, profile, seed, engine, trace)), steady)
 
