@@ -71,9 +71,14 @@ def markdown(report: Report) -> tuple[str, dict[str, str]]:
         "## Deployment and observability",
         surroundings.settings(report.runs, ledger),
         "## Reproduce",
-        "```sh\n" + "\n".join([*(run.command for run in report.runs), report.command]) + "\n```",
+        "```sh\n" + "\n".join([*(_again(run) for run in report.runs), report.command]) + "\n```",
     ]
     return "\n\n".join(part.rstrip("\n") for part in parts if part) + "\n\n" + ledger.section(), pictures
+
+
+def _again(run: Finished) -> str:
+    """The command that makes the run again, where the report's own command looks for it."""
+    return f"{run.command} --out runs/{run.directory.name}"
 
 
 def ran(run: Finished, ledger: Ledger) -> str:
