@@ -17,9 +17,9 @@ from profiles.store import write_whole
 from scenarios.schema import Scenario
 from sim.result import Result
 from simcap.comparison import Comparison
-from simcap.trace import TraceFile
 from simcap.performance.model import Performance
 from simcap.strategy.model import Strategy
+from simcap.trace import TraceFile
 from simcap.validate.record import Validation
 from simcap.whatif.study import WhatIf
 
