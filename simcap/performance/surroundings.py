@@ -83,7 +83,7 @@ def method(profile: Profile, runs: Sequence[Finished], ledger: Ledger) -> str:
         ),
         (
             f"Each load point is simulated {listed([f'{n} times {ran_mark}' for n, ran_mark in _replications(runs, ledger)])} with independent "
-            "random numbers; brackets hold 95 % intervals "
+            "random numbers; brackets hold intervals at 95 % "
             f"{ledger.mark('assumed', 'the confidence level that simcap uses throughout')} over them. "
             "A load passes when its whole interval keeps the promise. Failed and rejected requests count as late."
         ),
