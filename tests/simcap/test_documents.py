@@ -23,7 +23,7 @@ from simcap.strategy.model import Strategy
 from tests.support.figures_in import unmarked
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-SCENARIO = tiny.SCENARIO.replace("lock_domain: seq", "lock_domain: seq, max_tokens: 256")
+SCENARIO = tiny.SCENARIO.replace("requests: 400", "requests: 200")
 
 
 def entry(provider: str, median: float, **more: Any) -> dict[str, Any]:
