@@ -29,13 +29,15 @@ Proof = Literal["used", "unread", "rewritten", "absent"]
 
 
 def shapes_to_compile(cells: Sequence[PlannedCell]) -> list[PlannedCell]:
-    """Every cell where each shape compiles; otherwise the largest shape of each entry stands for all."""
+    """Every cell where each shape compiles; otherwise the smallest shape of each entry, since making a session costs the
+    same whatever its lengths, and a short first run costs least.
+    """
     chosen: list[PlannedCell] = []
     for entry in dict.fromkeys(c.entry for c in cells):
         own = [c for c in cells if c.entry == entry]
         if own[0].provider not in PER_SHAPE:
             continue
-        chosen += own if PER_SHAPE[own[0].provider] else [max(own, key=lambda c: (c.tokens * c.batch, c.key))]
+        chosen += own if PER_SHAPE[own[0].provider] else [min(own, key=lambda c: (c.tokens * c.batch, c.key))]
     return chosen
 
 

@@ -109,7 +109,7 @@ def carry_out(request: Request, launcher: Launcher, report: Callable[[Progress],
     resumed = len(journal.visits)
 
     def say(doing: str) -> None:
-        report(Progress(len(cells), len(cells), doing, 0.0))
+        report(Progress(len(cells), len(cells), doing, None))
 
     bench = Bench(by_name, runtimes.launches, journal, request.rules.cell_limit_s, request.seed, say)
     runner = Runner(cells, request.rules, bench, report, memory_of(request.search))

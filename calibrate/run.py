@@ -60,12 +60,12 @@ class Rules:
 
 @dataclass(frozen=True)
 class Progress:
-    """A word to the person who waits. done and total count cells; left_s is an estimate."""
+    """A word to the person who waits. done and total count cells; left_s is an estimate, None where there is none."""
 
     done: int
     total: int
     doing: str
-    left_s: float
+    left_s: float | None
 
 
 class Runner:

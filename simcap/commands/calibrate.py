@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 FULL = {"models": "mmbert32k-intent,mmbert32k-jailbreak,mmbert32k-pii", "budget": "10m"}
 QUICK = {"models": "mmbert-mini-intent,mmbert-mini-jailbreak,mmbert-mini-pii", "budget": "40"}
 TOKENS = "32,64,128,256,512"
+QUICK_TOKENS = "32,128,512"
+"""With --quick and several providers: their compiles and comparisons take the time of two further lengths."""
 SECONDS_OF = {"s": 1, "m": 60, "h": 3600}
 BYTES_OF = {"K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 MEMORY_SHARE = 0.9
@@ -48,11 +50,13 @@ def _read_plan(ctx: typer.Context, path: Path | None) -> Path | None:
 
 def calibrate(
     gpu: Annotated[str, typer.Option(help="Device of the hardware catalog; this machine's processor is `cpu`.")],
-    quick: Annotated[bool, typer.Option("--quick", help="Three mini models, under a minute.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Three mini models: a minute or two.")] = False,
     models: Annotated[str | None, typer.Option(metavar="A,B", help="Models of the zoo.")] = None,
     artifacts: Annotated[str, typer.Option(metavar="A,B", help="Of models of the zoo: fp32, fp16.")] = "fp32",
     model: Annotated[list[str] | None, typer.Option(metavar="NAME=FILE.onnx", help="Your own. Repeatable.")] = None,
-    tokens: Annotated[str, typer.Option(metavar="N,N", help="Token counts.")] = TOKENS,
+    tokens: Annotated[
+        str | None, typer.Option(metavar="N,N", help="Token counts. [default: 32,64,128,256,512]")
+    ] = None,
     batch: Annotated[str, typer.Option(metavar="N,N", help="Batch sizes.")] = "1",
     providers: Annotated[str, typer.Option(metavar="A,B", help="Execution providers.")] = "cpu",
     runtime: Annotated[list[str] | None, typer.Option(metavar="PROVIDER=PYTHON", help="Its interpreter.")] = None,
@@ -106,7 +110,9 @@ def calibrate(
         models=_words(zoo),
         own=_own(model or []),
         providers=_words(providers),
-        tokens=_counts("--tokens", tokens),
+        tokens=_counts(
+            "--tokens", tokens if tokens is not None else QUICK_TOKENS if quick and "," in providers else TOKENS
+        ),
         batches=_counts("--batch", batch),
         threads=threads or available_cores(),
         rules=_rules(budget or preset["budget"], cell_limit, cadence, quick),
@@ -226,10 +232,8 @@ def _progress() -> Iterator[Callable[[Progress], None]]:
         task = bar.add_task("starting", total=None)
 
         def report(now: Progress) -> None:
-            minutes, seconds = divmod(round(now.left_s), 60)
-            bar.update(
-                task, completed=now.done, total=now.total, description=f"{minutes}:{seconds:02d} left  {now.doing}"
-            )
+            left = "" if now.left_s is None else f"{round(now.left_s) // 60}:{round(now.left_s) % 60:02d} left  "
+            bar.update(task, completed=now.done, total=now.total, description=left + now.doing)
 
         yield report
 
@@ -246,6 +250,12 @@ def _say(request: Request, finished: Finished) -> None:
             print_table(columns, rows, right=[c for c in columns if c != "cadence"])
         for line in _beside(entry):
             typer.echo(line)
+    for one in finished.profile.interference or ():
+        beside = ", ".join(f"{m.model} {m.artifact} at {m.tokens} tokens {m.slowdown:.2f}" for m in one.members)
+        print_wrapped(
+            f"together on {one.provider}: {beside} times as long as alone; the sharing law expects {one.expected:.2f}, "
+            f"and errs by up to {one.residual:.0%}"
+        )
     if finished.drift is not None:
         print_wrapped(finished.drift.told())
     typer.echo(f"profile: {request.out}")
@@ -262,7 +272,7 @@ def _ran(entry: Entry) -> str:
 
 
 def _beside(entry: Entry) -> list[str]:
-    """Compile times with what the cache did, and drift."""
+    """Compile times with what the cache did, occupancy, options, drift, and the tokenizer's cost."""
     lines = []
     for cell in entry.compile.cells if entry.compile else ():
         interval = f", 95 % {cell.median_lo:.2f} to {cell.median_hi:.2f}" if cell.median_lo and cell.median_hi else ""
@@ -276,6 +286,14 @@ def _beside(entry: Entry) -> list[str]:
         parts = [("largest difference", a.max_abs_difference), ("cosine", a.cosine), ("same labels", a.label_agreement)]
         told = ", ".join(f"{name} {f.value:.4g}" for name, f in parts if f is not None)
         lines.append(f"drift from {a.reference}: {told}, {a.non_finite_outputs} not finite")
+    lines += [f"option {e.name}={e.value}: {e.told}" for e in entry.effects or ()]
+    if (t := entry.tokenizer) is not None:
+        base, slope = t.base_s, t.per_token_s
+        told = "" if slope.lo is None or slope.hi is None else f" (95 % {slope.lo * 1e6:.3g} to {slope.hi * 1e6:.3g})"
+        lines.append(
+            f"tokenizer: {base.value * 1e6:.3g} µs and {slope.value * 1e6:.3g} µs a token{told}; "
+            f"largest error of the line {t.largest_residual:.0%}"
+        )
     return lines
 
 

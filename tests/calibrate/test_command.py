@@ -10,7 +10,7 @@ import pytest
 from profiles import store
 from profiles.errors import InputError
 from simcap.cli import main
-from simcap.commands.calibrate import seconds_of
+from simcap.commands.calibrate import bytes_of, seconds_of
 from tests.calibrate.tiny import tiny_file
 
 
@@ -56,6 +56,12 @@ def test_cadence_can_be_chosen(tmp_path: Path) -> None:
         (("--gpu", "cpu", "--batch", "1,x"), 2, "--batch '1,x'"),
         (("--gpu", "cpu", "--budget", "soon"), 2, "--budget 'soon'"),
         (("--gpu", "cpu", "--cadence", "slow"), 2, "no cadence 'slow'"),
+        (("--gpu", "cpu", "--tokens", ""), 2, "--tokens ''"),
+        (("--gpu", "cpu", "--cell-memory", "much"), 2, "--cell-memory 'much'"),
+        (("--gpu", "cpu", "--precision", "fp61"), 2, "no precision 'fp61'"),
+        (("--gpu", "cpu", "--precision", "fp16"), 2, "only migraphx, openvino convert to it"),
+        (("--gpu", "cpu", "--custom-ops", "/no/such.so"), 2, "/no/such.so is not a file"),
+        (("--plan", "/no/such.yaml"), 2, "/no/such.yaml: no such file"),
         (("--gpu", "cpu", "--model", "nothing"), 2, "expected name=path"),
     ],
     ids=str,
@@ -85,3 +91,23 @@ def test_times_as_people_write_them() -> None:
     for wrong in ("", "m", "-5", "nan", "inf", "0", "5d"):
         with pytest.raises(InputError):
             seconds_of("--budget", wrong)
+
+
+def test_amounts_of_memory_as_people_write_them() -> None:
+    """Plain bytes, or K, M, G and T as powers of 1024; anything else is refused."""
+    assert [bytes_of("--cell-memory", t) for t in ("5", "1K", "1.5m", "8G")] == [5, 1024, 3 * 2**19, 2**33]
+    for wrong in ("", "G", "-5", "nan", "inf", "0", "5X"):
+        with pytest.raises(InputError):
+            bytes_of("--cell-memory", wrong)
+
+
+def test_the_doctor_answers_to_both_names(capsys: pytest.CaptureFixture[str]) -> None:
+    """`simcap runtimes doctor` is `simcap doctor`, options and exit codes included."""
+    said = []
+    for command in (["doctor"], ["runtimes", "doctor"]):
+        with pytest.raises(SystemExit) as stop:
+            main([*command, "--need", "migrapx"])
+        assert stop.value.code == 2
+        said.append(capsys.readouterr().err)
+    assert said[0] == said[1]
+    assert "did you mean 'migraphx'" in said[0]

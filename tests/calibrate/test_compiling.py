@@ -81,7 +81,7 @@ def test_each_shape_where_each_compiles(tmp_path: Path) -> None:
 
 
 def test_once_where_the_session_compiles(tmp_path: Path) -> None:
-    """OpenVINO: six pairs for the largest shape alone, and the first run does not count as compiling."""
+    """OpenVINO: six pairs for the smallest shape alone, and the first run does not count as compiling."""
     journal, compiler = Journal(tmp_path / "p.json", {}), Compiler()
     _measure(journal, compiler, "openvino")
     assert len(compiler.jobs) == 2 * 6

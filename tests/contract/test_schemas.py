@@ -32,7 +32,7 @@ def test_the_script_writes_the_same_schemas_again(tmp_path: Path) -> None:
         assert path.read_bytes() == (FOLDER / path.name).read_bytes(), f"{path.name}: run tools/build_schemas.py"
 
 
-@pytest.mark.parametrize("name", ["profile", "scenario", "result", "validation", "trace"])
+@pytest.mark.parametrize("name", ["profile", "plan", "scenario", "result", "validation", "trace"])
 def test_each_schema_is_a_schema(name: str) -> None:
     """What we publish is itself valid JSON Schema."""
     jsonschema.Draft202012Validator.check_schema(schema_of(name))
