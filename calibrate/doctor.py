@@ -29,7 +29,10 @@ MISSING: Sequence[tuple[str, str]] = (
         r"hip|roc|rccl|MIOpen|miopen|amd",
         "install ROCm of the version that this wheel was built for, and check LD_LIBRARY_PATH",
     ),
-    (r"cuda|cudnn|cublas|nvrtc|curand|cufft", "install CUDA and cuDNN of the version that this wheel was built for"),
+    (
+        r"cuda|cudnn|cublas|nvrtc|curand|cufft",
+        "install CUDA and cuDNN for this wheel, or beside it in its environment: pip install 'onnxruntime-gpu[cuda,cudnn]'",
+    ),
 )
 """A missing library's name -> what to do."""
 

@@ -43,14 +43,20 @@ def with_precisions(
         for provider, wanted in OPTIONS[name].items():
             if provider not in known:
                 continue
-            refused = {r.name for r in known[provider].records if not r.accepted} & wanted.keys()
+            refused = [r for r in known[provider].records if not r.accepted and wanted.get(r.name) == r.value]
             if refused:
-                notes.append(f"{provider}: {name} was not measured: this build refuses {', '.join(sorted(refused))}")
+                said = "; ".join(f"{r.name}={r.value} ({r.reason})" for r in refused)
+                notes.append(f"{provider}: {name} was not measured: this build refuses {said}")
             else:
                 options[provider] = wanted
         if options:
             found += [converted(a, Precision(name, options)) for a in artifacts]
     return found, notes
+
+
+def options_of(provider: ProviderName, names: Sequence[str]) -> dict[str, str]:
+    """What a build must take to convert; where two precisions need one option, the last one's value."""
+    return {k: v for name in names for k, v in OPTIONS[name].get(provider, {}).items()}
 
 
 def asked_options(

@@ -72,13 +72,21 @@ class Known:
         """For the profile's notes."""
         if not self.records:
             return []
-        refused = [r.name for r in self.records if not r.accepted]
+        refused = [r.name if r.value in {"", "0"} else f"{r.name}={r.value}" for r in self.records if not r.accepted]
         words = f"{provider}: this build takes the options {', '.join(self.accepted) or '(none)'}"
         return [words + (f" and refuses {', '.join(refused)}" if refused else "")]
 
 
-def ask(provider: ProviderName, launch: Launch, threads: int, wanted: Mapping[str, str]) -> Known:
-    """Try every candidate and what the person wants; InputError, in the library's words, when the build refuses that."""
+def ask(
+    provider: ProviderName,
+    launch: Launch,
+    threads: int,
+    wanted: Mapping[str, str],
+    also: Mapping[str, str] | None = None,
+) -> Known:
+    """Try every candidate, `also` with these values, and what the person wants; InputError, in the library's words, when
+    the build refuses the last.
+    """
     base = {**BASE.get(provider, {}), **wanted}
     if provider == "cpu":
         if wanted:
@@ -94,7 +102,7 @@ def ask(provider: ProviderName, launch: Launch, threads: int, wanted: Mapping[st
             "provider": EXECUTION_PROVIDERS[provider],
             "threads": 1,
             "base": BASE.get(provider, {}),
-            "candidates": {**candidates, **wanted},
+            "candidates": {**candidates, **(also or {}), **wanted},
         }
         outcome = launch(job, LIMIT_S)
     if outcome.fell_back is not None:

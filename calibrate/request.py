@@ -26,7 +26,7 @@ from calibrate.journal import Journal
 from calibrate.launch import Launch
 from calibrate.machine import Machine, machine, simcap_version
 from calibrate.plan import Library, PlannedCell, cells_of
-from calibrate.precision import with_precisions
+from calibrate.precision import options_of, with_precisions
 from calibrate.provider_options import Known, ask
 from calibrate.results import RuntimeRecord
 from calibrate.run import Progress, Rules, Runner
@@ -148,7 +148,10 @@ def _set_up(request: Request, providers: list[ProviderName], launcher: Launcher)
     runtimes = {p: probe(launch, p) for p, launch in launches.items()}
     for provider, library in request.libraries.items():
         try_library(provider, library, launches[provider])
-    known = {p: ask(p, launch, request.threads, request.options.get(p, {})) for p, launch in launches.items()}
+    known = {
+        p: ask(p, launch, request.threads, request.options.get(p, {}), options_of(p, request.precisions))
+        for p, launch in launches.items()
+    }
     return _Set(launches, runtimes, known)
 
 

@@ -27,6 +27,7 @@ LIBRARIES = {
 
 SHARED = "libonnxruntime_providers_shared.so"
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
+LOGGED = re.compile(r"^\d{4}-\d\d-\d\d [\d:.]+ \[\w:onnxruntime:[^\]]*\] ")
 ERROR = "[ONNXRuntimeError]"
 LONGEST = 1000
 
@@ -118,5 +119,5 @@ def reason_in(text: str) -> str:
 
 def _words(line: str) -> str:
     """A line without colours, and without the time and the source position before ONNX Runtime's own sentence."""
-    plain = " ".join(COLOUR.sub("", line).split())
+    plain = LOGGED.sub("", " ".join(COLOUR.sub("", line).split()))
     return plain[plain.find(ERROR) :] if ERROR in plain else plain

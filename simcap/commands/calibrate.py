@@ -272,7 +272,7 @@ def _ran(entry: Entry) -> str:
 
 
 def _beside(entry: Entry) -> list[str]:
-    """Compile times with what the cache did, occupancy, options, drift, and the tokenizer's cost."""
+    """Compile times with what the cache did, occupancy, drift, memory, options, and the tokenizer's cost."""
     lines = []
     for cell in entry.compile.cells if entry.compile else ():
         interval = f", 95 % {cell.median_lo:.2f} to {cell.median_hi:.2f}" if cell.median_lo and cell.median_hi else ""
@@ -286,6 +286,12 @@ def _beside(entry: Entry) -> list[str]:
         parts = [("largest difference", a.max_abs_difference), ("cosine", a.cosine), ("same labels", a.label_agreement)]
         told = ", ".join(f"{name} {f.value:.4g}" for name, f in parts if f is not None)
         lines.append(f"drift from {a.reference}: {told}, {a.non_finite_outputs} not finite")
+    if (m := entry.memory) is not None and m.weights_bytes is not None and m.cells:
+        largest = max(m.cells, key=lambda c: c.tokens * c.batch)
+        weights, steady = m.weights_bytes.value, largest.steady_bytes.value if largest.steady_bytes else None
+        kept = "" if steady is None else f", of which {max(0.0, steady - weights) / 1e6:.0f} MB stay held after it"
+        peak = f"{max(0.0, largest.peak_bytes.value - weights) / 1e6:.0f} MB more at {largest.tokens} tokens"
+        lines.append(f"memory: {weights / 1e6:.0f} MB after loading, {peak}{kept}")
     lines += [f"option {e.name}={e.value}: {e.told}" for e in entry.effects or ()]
     if (t := entry.tokenizer) is not None:
         base, slope = t.base_s, t.per_token_s

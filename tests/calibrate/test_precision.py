@@ -16,7 +16,7 @@ ARTIFACT = Artifact("m", "fp32", "embedding", Path("/m.onnx"), "sha256:m", 1000,
 
 def _known(**accepted: bool) -> Known:
     records = tuple(
-        OptionRecord(kind="option", name=name, value="0", accepted=ok, reason=None if ok else "Invalid option")
+        OptionRecord(kind="option", name=name, value="1", accepted=ok, reason=None if ok else "Invalid option")
         for name, ok in accepted.items()
     )
     return Known({"device_id": "0"}, records)
@@ -41,7 +41,7 @@ def test_a_build_that_does_not_know_it_is_told() -> None:
     """bf16 on a build without the option is left out with a note; where nothing loads, the cells are kept to say why."""
     artifacts, notes = with_precisions([ARTIFACT], ["bf16"], {"migraphx": _known(migraphx_bf16_enable=False)})
     assert artifacts == [ARTIFACT]
-    assert notes == ["migraphx: bf16 was not measured: this build refuses migraphx_bf16_enable"]
+    assert notes == ["migraphx: bf16 was not measured: this build refuses migraphx_bf16_enable=1 (Invalid option)"]
     artifacts, _ = with_precisions([ARTIFACT], ["bf16"], {"migraphx": Known({}, fell_back="no library")})
     assert [a.artifact for a in artifacts] == ["fp32", "fp32-as-bf16"]
 

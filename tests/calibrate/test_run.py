@@ -99,6 +99,22 @@ def test_budget_left_over_goes_to_wide_cells(tmp_path: Path) -> None:
     assert sum(v.outcome.wall_s for v in journal.visits) <= 60
 
 
+def test_the_widest_are_visited_first(tmp_path: Path) -> None:
+    """Time that is left goes to the cells whose intervals are widest, five at a time; narrow ones get none of it."""
+    workers = FakeWorkers(spread=True)
+    narrow = FakeWorkers()
+
+    def launch(job: Mapping[str, Any], limit_s: float) -> Outcome:
+        return (workers if job["tokens"] == 256 else narrow)(job, limit_s)
+
+    runner, journal, _ = _runner(tmp_path, launch, budget_s=60)
+    runner.run()
+    wide = {c.key for c in CELLS if c.tokens == 256}
+    again = _measured(journal)[len(CELLS) :]
+    assert again
+    assert set(again) == wide
+
+
 def test_narrow_cells_are_not_visited_again(tmp_path: Path) -> None:
     """When every interval is narrow the run ends, whatever the budget."""
     runner, journal, _ = _runner(tmp_path, FakeWorkers(), budget_s=10_000)

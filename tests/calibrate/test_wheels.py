@@ -178,6 +178,19 @@ def test_options_are_asked_of_the_build(cache: Path) -> None:
         ask("openvino", launch, 3, {"num_of_thread": "1"})
 
 
+def test_an_option_that_does_nothing_is_a_finding(cache: Path) -> None:
+    """One thread's streams change nothing on OpenVINO's CPU: accepted, unseen, exit code 4. fp16 it refuses, and a note says so."""
+    model = f"--model=intent={tiny_file(cache)}"
+    more = ("--providers", "openvino", "--option", "openvino.num_streams=1", "--precision", "fp16")
+    done = _calibrate(cache, "effect.profile.json", model, *more)
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "option num_streams=1: accepted, and nothing was seen of it" in done.stderr
+    profile = store.load(str(cache / "effect.profile.json"))
+    (entry,) = profile.entries
+    assert [(e.name, e.seen) for e in entry.effects or ()] == [("num_streams", "none")]
+    assert any("openvino: fp16 was not measured: this build refuses precision=FP16" in note for note in profile.notes)
+
+
 def test_operators_left_to_the_cpu_are_named(cache: Path) -> None:
     """An operator that OpenVINO does not take runs on the CPU, and ownership names it beside the compiled subgraphs."""
     import onnx
