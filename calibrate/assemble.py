@@ -23,7 +23,8 @@ from calibrate.run import Rules
 from calibrate.stability import Drift
 from calibrate.together import interference_of
 from calibrate.tokenizing import beside, cost_of, first_cells, router_of
-from profiles.entry import Interference, ProviderName, TokenizerCost
+from profiles.entry import ProviderName, TokenizerCost
+from profiles.interference import Interference
 from profiles.schema import Device, Host, Profile
 
 

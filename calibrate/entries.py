@@ -29,7 +29,6 @@ from profiles.entry import (
     Compile,
     CompileCell,
     Entry,
-    Interference,
     Memory,
     MemoryCell,
     OccupancyPoint,
@@ -37,6 +36,7 @@ from profiles.entry import (
     Surface,
     TokenizerCost,
 )
+from profiles.interference import Interference
 from profiles.quantity import Figure
 from profiles.quantity import Law as LawModel
 

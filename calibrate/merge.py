@@ -25,7 +25,6 @@ from profiles.entry import (
     ConcurrencyPoint,
     Entry,
     FellBackCell,
-    Interference,
     Memory,
     MemoryCell,
     OptionEffect,
@@ -34,6 +33,7 @@ from profiles.entry import (
     TokenizerCost,
 )
 from profiles.errors import InputError
+from profiles.interference import Interference
 from profiles.schema import Host, Profile
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from calibrate.bench import Bench
 from calibrate.concurrency import occupancy_of, records_of, seconds_for
 from calibrate.plan import PlannedCell
 from calibrate.results import TogetherRecord, Visit
-from profiles.entry import Interference, Member
+from profiles.interference import Interference, Member
 
 
 def groups_of(cells: Sequence[PlannedCell]) -> list[tuple[PlannedCell, ...]]:

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from profiles.document import Strict
 from profiles.errors import InputError
-from profiles.quantity import Figure, Law, PositiveInt, Seconds
+from profiles.quantity import Figure, Law, PositiveInt
 from profiles.surface import ServiceSurface, TokenCurve
 
 ProviderName = Literal["migraphx", "rocm", "cpu", "openvino", "cuda"]
@@ -203,31 +203,6 @@ class TokenizerCost(Strict):
     per_token_s: Figure
     cells: Annotated[tuple[Cell, ...], Field(min_length=1)]
     largest_residual: Annotated[float, Field(ge=0)]
-
-
-class Member(Strict):
-    """One of several models that ran at once. `slowdown`: mean time of an inference over that alone."""
-
-    model: str
-    artifact: str
-    tokens: PositiveInt
-    batch: PositiveInt = 1
-    slowdown: Annotated[float, Field(gt=0)]
-    median_s: Seconds
-    n: PositiveInt
-
-
-class Interference(Strict):
-    """Different models at once on one provider, a session each, back to back.
-
-    `expected`: the slowdown of each by the sharing law, max(1, sum of occupancies). `residual`: the largest
-    |slowdown / expected - 1| of the members: how far the law errs about models beside each other.
-    """
-
-    provider: ProviderName
-    members: Annotated[tuple[Member, ...], Field(min_length=2)]
-    expected: Annotated[float, Field(ge=1)]
-    residual: Annotated[float, Field(ge=0)]
 
 
 class Entry(Strict):

@@ -12,8 +12,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from profiles.document import Strict, nearest
-from profiles.entry import Entry, Interference
+from profiles.entry import Entry
 from profiles.errors import InputError
+from profiles.interference import Interference
 from profiles.quantity import Figure, PositiveInt
 
 
