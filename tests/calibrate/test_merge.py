@@ -15,8 +15,20 @@ from calibrate.fit import figure, law
 from calibrate.merge import merge
 from calibrate.pooling import between_runs, pool_figures, pool_laws
 from profiles import store
-from profiles.entry import Accuracy, Cell, Entry, FellBackCell, Memory, MemoryCell, Ownership, Provider, Surface
+from profiles.entry import (
+    Accuracy,
+    Cell,
+    Entry,
+    FellBackCell,
+    Memory,
+    MemoryCell,
+    OptionEffect,
+    Ownership,
+    Provider,
+    Surface,
+)
 from profiles.errors import InputError
+from profiles.interference import Interference, Member
 from profiles.quantity import Figure, Law
 from profiles.schema import Device, Host, Profile
 from simcap.cli import main
@@ -43,6 +55,7 @@ def run(start: int, *, scale: float = 1.0, n: int = 20, tokens: tuple[int, ...] 
         "device": Device(catalog="cpu", kind="cpu", name="a processor", cores=2),
         "host": Host(cpu="a processor", cores=2, memory_bytes=8 << 30),
         "software": {"onnxruntime": "1.24"},
+        "interference": None,
     }
     whole |= {key: value for key, value in changes.items() if key in whole}
     entry |= {key: value for key, value in changes.items() if key not in whole}
@@ -241,3 +254,32 @@ def test_command_writes_a_profile_that_simcap_reads(tmp_path: Path, capsys: pyte
     assert stop.value.code == 2
     assert "digest differs" in capsys.readouterr().err
     assert not (tmp_path / "no.json").exists()
+
+
+def _together(residual: float) -> Interference:
+    members = tuple(
+        Member(model=m, artifact="fp32", tokens=64, slowdown=1 + residual, median_s=0.01, n=9) for m in "ab"
+    )
+    return Interference(provider="cpu", members=members, expected=1.0, residual=residual)
+
+
+def test_of_models_together_the_worst_run_is_kept() -> None:
+    """Where runs saw the sharing law err by different amounts, the merged profile states the larger one, once."""
+    merged = merge([run(1, interference=(_together(0.1),)), run(2, interference=(_together(0.3),)), run(3)], "m")
+    assert merged.interference == (_together(0.3),)
+
+
+def test_an_option_that_one_run_saw_at_work_is_not_called_ignored() -> None:
+    """An effect seen in one run stands; an option of which no run saw anything stays a finding."""
+
+    def effect(name: str, seen: Any) -> OptionEffect:
+        return OptionEffect(name=name, value="1", seen=seen, told=seen)
+
+    merged = merge(
+        [
+            run(1, effects=(effect("tune", "none"), effect("streams", "none"))),
+            run(2, effects=(effect("tune", "latency"), effect("streams", "none"))),
+        ],
+        "m",
+    )
+    assert [(e.name, e.seen) for e in merged.entries[0].effects or ()] == [("tune", "latency"), ("streams", "none")]
