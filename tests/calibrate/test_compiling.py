@@ -87,7 +87,7 @@ def test_once_where_the_session_compiles(tmp_path: Path) -> None:
     assert len(compiler.jobs) == 2 * 6
     found = _compile(journal, "openvino")
     assert not found.per_shape
-    assert [(c.tokens, c.cache, c.n, c.median_lo) for c in found.cells] == [(64, "cold", 6, 1), (64, "warm", 6, 1)]
+    assert [(c.tokens, c.cache, c.n, c.median_lo) for c in found.cells] == [(16, "cold", 6, 1), (16, "warm", 6, 1)]
 
 
 def test_an_option_without_effect_is_a_finding(tmp_path: Path) -> None:
