@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,31 @@ def call(*arguments: str, cwd: Path = ROOT, **environment: str) -> subprocess.Co
         cwd=cwd,
         env={**os.environ, "COLUMNS": "80", "PYTHONPATH": str(ROOT), **environment},
     )
+
+
+@dataclass(frozen=True)
+class Said:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Here = Callable[..., Said]
+
+
+@pytest.fixture
+def here(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
+    """Runs a command in this process, in `folder`: a start of Python for each would take most of the time."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*arguments: str) -> Said:
+        with pytest.raises(SystemExit) as ended:
+            cli.main(arguments)
+        said = capsys.readouterr()
+        return Said(int(ended.value.code or 0), said.out, said.err)
+
+    return run
 
 
 def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
@@ -99,9 +125,9 @@ def test_help_fits_80_columns(name: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", PRINTING, ids=lambda arguments: " ".join(arguments[:2]))
-def test_output_fits_80_columns_and_has_no_colour_without_a_terminal(folder: Path, arguments: tuple[str, ...]) -> None:
+def test_output_fits_80_columns_and_has_no_colour_without_a_terminal(here: Here, arguments: tuple[str, ...]) -> None:
     """A pipe gets lines of at most 80 columns, but for paths and addresses that cannot be broken, and no escape codes."""
-    done = call(*arguments, cwd=folder)
+    done = here(*arguments)
     assert done.returncode == 0, done.stderr
     assert "\x1b" not in done.stdout
     long = [line for line in done.stdout.splitlines() if len(line.rstrip()) > 80]
@@ -129,9 +155,9 @@ JSON = [
 
 
 @pytest.mark.parametrize("arguments", JSON, ids=lambda arguments: " ".join(arguments[:2]))
-def test_json_has_the_keys_that_the_documentation_says(folder: Path, arguments: tuple[str, ...]) -> None:
+def test_json_has_the_keys_that_the_documentation_says(here: Here, arguments: tuple[str, ...]) -> None:
     """Standard output is one JSON value with the documented keys in their order, and nothing beside it."""
-    done = call(*arguments, "--json", cwd=folder)
+    done = here(*arguments, "--json")
     assert done.returncode == 0, done.stderr
     value = json.loads(done.stdout)
     listed, keys = documented()[" ".join(arguments[: 1 if arguments[0] == "doctor" else 2])]
@@ -182,14 +208,14 @@ def test_completion_knows_the_commands(shell: str, answer: str) -> None:
     assert "scenarios" not in done.stdout
 
 
-def test_exit_codes_are_those_of_the_documentation(folder: Path) -> None:
-    """Done 0, wrong input 2, a runtime that is not here 3, other bytes than before 4; the table lists 0 to 5."""
+def test_exit_codes_are_those_of_the_documentation(here: Here) -> None:
+    """Done 0, wrong input 2, a runtime that is not here 3; the table lists 0 to 5 (4 and 5 have tests of their own)."""
     page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| (\d) \| ", page, re.MULTILINE) == list("012345")
-    assert call("--version").returncode == 0
-    assert call("scenarios", "show", "nosuch").returncode == 2
-    assert call("run", "tiny.yaml", "--nosuch", cwd=folder).returncode == 2
-    needed = call("doctor", "--need", "migraphx", "--runtime", f"migraphx={sys.executable}", "--json")
+    assert here("--version").returncode == 0
+    assert here("scenarios", "show", "nosuch").returncode == 2
+    assert here("run", "tiny.yaml", "--nosuch").returncode == 2
+    needed = here("doctor", "--need", "migraphx", "--runtime", f"migraphx={sys.executable}", "--json")
     assert needed.returncode == 3
     assert json.loads(needed.stdout)["providers"]
 
@@ -199,9 +225,12 @@ def test_ctrl_c_ends_with_5(folder: Path) -> None:
     slow = [*SIMCAP, *RUN[:-1], "stopped", "--engine", "simpy", "--set", "measurement.requests=200000"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(slow, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(3)
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        try:
+            time.sleep(3)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 5
     assert said.startswith("interrupted")
     assert not (folder / "stopped").exists()
