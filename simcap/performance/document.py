@@ -15,7 +15,7 @@ from sim.capacity import resource_in_words
 from sim.result import Interval, Point
 from simcap.documents.ledger import Ledger
 from simcap.documents.standing import standing
-from simcap.documents.text import code, digits, listed, percent, plain, seconds, span, table
+from simcap.documents.text import between, code, digits, listed, percent, plain, seconds, span, table
 from simcap.performance import figures, surroundings
 from simcap.performance.owners import OWNERS, owner_of, shares
 from simcap.performance.runs import KINDS, Finished, Kind
@@ -166,13 +166,7 @@ def _ms(interval: Interval, point: Point, mark: str) -> str:
         return "endless"
     if point.saturated or interval.lo is None or interval.hi is None:
         return f"{seconds(interval.mean)} {mark}"
-    return f"{seconds(interval.mean)} ({span_ms(interval)}) {mark}"
-
-
-def span_ms(interval: Interval) -> str:
-    """`18.2 to 18.9 ms`: the ends of an interval of seconds."""
-    lo, hi = interval.lo or 0.0, interval.hi or 0.0
-    return f"{digits(1000 * lo)} to {digits(1000 * hi)} ms" if hi < 1 else f"{digits(lo)} to {digits(hi)} s"
+    return f"{between(interval.mean, interval.lo, interval.hi)} {mark}"
 
 
 def _owners(report: Report, ledger: Ledger) -> str:

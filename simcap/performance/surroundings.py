@@ -85,12 +85,22 @@ def method(profile: Profile, runs: Sequence[Finished], ledger: Ledger) -> str:
             f"Each load point is simulated {listed([f'{n} times {ran_mark}' for n, ran_mark in _replications(runs, ledger)])} with independent "
             "random numbers; brackets hold intervals at 95 % "
             f"{ledger.mark('assumed', 'the confidence level that simcap uses throughout')} over them. "
-            "A load passes when its whole interval keeps the promise. Failed and rejected requests count as late."
+            f"{_covered(runs)} A load passes when its whole interval keeps the promise. Failed and rejected requests count as late."
         ),
     ]
     if profile.notes:
         lines += ["The profile says of itself:", "\n".join(f"> - {plain(note)}" for note in profile.notes)]
     return "\n\n".join(lines)
+
+
+def _covered(runs: Sequence[Finished]) -> str:
+    """What the intervals are about."""
+    full = [
+        code(run.result.scenario) for run in runs if run.result.uncertainty and run.result.uncertainty.covers == "full"
+    ]
+    if not full:
+        return "They cover the noise of the simulation, and not how far the profile's figures may lie off."
+    return f"For {listed(full)} they cover how far the calibration may lie off as well; elsewhere the noise of the simulation."
 
 
 def _replications(runs: Sequence[Finished], ledger: Ledger) -> list[tuple[int, str]]:
