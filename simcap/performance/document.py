@@ -66,7 +66,11 @@ def markdown(report: Report) -> tuple[str, dict[str, str]]:
         "## Bottlenecks by owner",
         _owners(report, ledger),
         "## Proposed changes, with their simulated gain",
-        *(_gains(report.what_ifs[run.result.scenario], ledger, pictures) for run in report.runs if report.what_ifs),
+        *(
+            _gains(report.what_ifs[run.result.scenario], ledger, pictures)
+            for run in report.runs
+            if run.result.scenario in report.what_ifs
+        ),
         "" if report.what_ifs else "Not simulated: the report was made with `--no-whatif`.",
         "## Deployment and observability",
         surroundings.settings(report.runs, ledger),
