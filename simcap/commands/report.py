@@ -41,7 +41,9 @@ def performance(
     for run in [] if no_whatif else read:
         typer.echo(f"{run.result.scenario}: what each change is worth", err=True)
         what_ifs[run.result.scenario] = study.what_if(run.load, profile, run.result.seed)
-    command = shlex.join(["simcap", "report", "performance", *(f"runs/{run.name}" for run in runs), "--out", out.name])
+    flags = ["--no-whatif"] if no_whatif else []
+    folders = [f"runs/{run.name}" for run in runs]
+    command = shlex.join(["simcap", "report", "performance", *folders, *flags, "--out", out.name])
     text, pictures = document.markdown(document.Report(read, profile, file, what_ifs, command))
     page = html.page(text, f"Performance: {profile.name}", "performance report", pictures)
     found = Performance(profile=profile.name, runs=tuple(run.result.scenario for run in read), what_ifs=what_ifs)
