@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,16 @@ class TraceRows:
 
     def __len__(self) -> int:
         return int(self.times_s.size)
+
+    def rows(self, rows: slice) -> TraceRows:
+        """A view of some requests."""
+        tokens, class_of = self.tokens, self.class_of
+        return replace(
+            self,
+            times_s=self.times_s[rows],
+            tokens=None if tokens is None else tokens[rows],
+            class_of=None if class_of is None else class_of[rows],
+        )
 
     def range_of_tokens(self, class_number: int) -> tuple[int, int] | None:
         """Smallest and largest length of one class (of all without a class column); None if it never comes."""

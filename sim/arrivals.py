@@ -7,7 +7,7 @@ Gaps are never cut or stretched: two requests may come at one instant.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import numpy as np
@@ -60,6 +60,31 @@ class OpenLoop:
 
         if times:
             Call(env, times[0] - env.now, bring, 0)
+
+
+class PagedLoop:
+    """Arrivals at given times, a page of them at a time. `more(now)`: places of the next page, empty when all have come.
+
+    Requests are known by their places: `times[place]` says when each arrives.
+    """
+
+    def __init__(self, times: list[float], first: range, more: Callable[[float], range]) -> None:
+        self._times, self._page, self._more = times, first, more
+
+    def start(self, env: simpy.Environment, pipeline: Door) -> None:
+        times, page = self._times, self._page
+
+        def bring(i: int) -> None:
+            nonlocal page
+            pipeline.arrive(i)
+            following = i + 1
+            if following == page.stop:
+                page = self._more(env.now)
+                following = page.start
+            if page:
+                Call(env, max(times[following] - env.now, 0.0), bring, following)
+
+        Call(env, times[page.start] - env.now, bring, page.start)
 
 
 class ClosedLoop:
@@ -124,9 +149,11 @@ def requests_of(scenario: Scenario, load: float, trace: TraceRows | None = None)
     return scenario.measurement.requests
 
 
-def arrivals_of(scenario: Scenario, load: float, streams: Streams, trace: TraceRows | None = None) -> Arrivals:
-    """The scenario's arrival process at one load point. `trace`: the rows, where the process is a trace."""
-    n, process = requests_of(scenario, load, trace), scenario.arrivals
+def arrivals_of(
+    scenario: Scenario, load: float, streams: Streams, trace: TraceRows | None = None, n: int | None = None
+) -> Arrivals:
+    """The scenario's arrival process at one load point, or its first n. `trace`: the rows, where it is a trace."""
+    n, process = requests_of(scenario, load, trace) if n is None else n, scenario.arrivals
     if isinstance(process, Burst):
         return Bursts(int(load), process.bursts, process.gap_s)
     if isinstance(process, Closed):
@@ -144,16 +171,61 @@ def arrival_times(
 
     gamma: a gap has shape 1/cv² and mean 1, so its coefficient of variation is cv.
     """
-    rng = streams.generator("arrivals")
+    unit = np.cumsum(_gaps(process, streams.generator("arrivals"), n))
+    return _clock(process, rps, float(unit[-1]), streams)(unit)
+
+
+def times_in_pieces(
+    scenario: Scenario, load: float, n: int, size: int, streams: Streams, trace: TraceRows | None = None
+) -> Iterator[Floats]:
+    """The times of the open-loop process, `size` after `size`: the same as in one go."""
+    process = scenario.arrivals
+    pieces = range(0, n, size)
+    if isinstance(process, Trace):
+        assert trace is not None  # noqa: S101 - the caller has read it
+        yield from (trace.times_s[at : min(at + size, n)] / load for at in pieces)
+        return
+    assert not isinstance(process, Burst | Closed)  # noqa: S101 - those are not known beforehand
+    whole = 0.0
+    if isinstance(process, Mmpp):  # the path of states must be long enough for all
+        for unit in _sums(process, streams.after("arrivals", 0), n, size):
+            whole = float(unit[-1])
+    times_of, last = _clock(process, load, whole, streams), -np.inf
+    for unit in _sums(process, streams.after("arrivals", 0), n, size):
+        times = np.maximum(times_of(unit), last)
+        last = float(times[-1])
+        yield times
+
+
+def _gaps(process: Poisson | Gamma | Mmpp | TimeVarying | Spike, rng: np.random.Generator, n: int) -> Floats:
     if isinstance(process, Gamma):
         shape = process.cv**-2
-        return np.asarray(np.cumsum(rng.gamma(shape, 1 / shape, size=n)) / rps)
-    unit = np.cumsum(rng.exponential(size=n))
+        return rng.gamma(shape, 1 / shape, size=n)
+    return rng.exponential(size=n)
+
+
+def _sums(
+    process: Poisson | Gamma | Mmpp | TimeVarying | Spike, rng: np.random.Generator, n: int, size: int
+) -> Iterator[Floats]:
+    """Running sums of the gaps, added up in the same order as in one go."""
+    total = 0.0
+    for at in range(0, n, size):
+        gaps = _gaps(process, rng, min(size, n - at))
+        gaps[0] += total
+        unit = np.cumsum(gaps)
+        total = float(unit[-1])
+        yield unit
+
+
+def _clock(
+    process: Poisson | Gamma | Mmpp | TimeVarying | Spike, rps: float, whole: float, streams: Streams
+) -> Callable[[Floats], Floats]:
+    """From amounts of unit arrivals, at most `whole`, to their seconds."""
     if isinstance(process, Mmpp):
-        return modulated_curve(process, rps, float(unit[-1]), streams.generator("arrivals:states")).times(unit)
+        return modulated_curve(process, rps, whole, streams.generator("arrivals:states")).times
     if isinstance(process, TimeVarying | Spike):
-        return curve_of(process, rps).times(unit)
-    return np.asarray(unit / rps)
+        return curve_of(process, rps).times
+    return lambda unit: np.asarray(unit / rps)
 
 
 def notes_of_arrivals(scenario: Scenario, trace: TraceRows | None) -> tuple[str, ...]:

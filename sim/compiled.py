@@ -61,24 +61,29 @@ def simulate(node: NodeSpec, work: Work, arrivals: Arrivals, streams: Streams) -
     from sim import compiled_loop
 
     state = arrays_of(node, work, arrivals, streams)
-    while not compiled_loop.run(state):
-        state = state._replace(events=np.resize(state.events, 2 * state.events.size))
-    return _records(node, work, state)
+    while compiled_loop.run(state) != compiled_loop.DONE:
+        state = with_more_room(state)
+    return records_from(node, work, state, slice(0, work.tokens.size))
 
 
-def arrays_of(node: NodeSpec, work: Work, arrivals: Arrivals, streams: Streams) -> Node:
-    """The node before anything has happened, as `compiled_loop` has it."""
+def with_more_room(state: Node) -> Node:
+    """With a heap of events twice as large."""
+    return state._replace(events=np.resize(state.events, 2 * state.events.size))
+
+
+def arrays_of(node: NodeSpec, work: Work, arrivals: Arrivals, streams: Streams, most: int | None = None) -> Node:
+    """The node before anything has happened, as `compiled_loop` has it. `most`: requests that will come, n by default."""
     from sim import compiled_loop as loop
 
-    given = _given(node, work, arrivals)
+    counts = _session_counts(node, most or work.tokens.size)
+    given = _given(node, work, arrivals, sum(counts))
     replicas, signals = node.replicas.count, len(node.signals)
-    counts = _session_counts(node, work)
     device_of = np.array([node.device_number(s, k) for s in range(signals) for k in range(counts[s])], dtype=np.int64)
     return loop.Node(
         given=given,
         clock=np.zeros(1, dtype=loop.CLOCK),
         events=np.zeros(4 * int(given["most_scheduled"][0]) + 1024, dtype=loop.EVENT),
-        requests=_requests(node, work, arrivals, streams),
+        requests=rows_of(node, work, arrivals, streams),
         jobs=np.zeros(work.needed.size, dtype=loop.JOB),
         request_steps=np.full((5, work.tokens.size), np.nan),
         job_steps=np.full((5, work.needed.size), np.nan),
@@ -104,12 +109,12 @@ def arrays_of(node: NodeSpec, work: Work, arrivals: Arrivals, streams: Streams) 
     )
 
 
-def _session_counts(node: NodeSpec, work: Work) -> list[int]:
+def _session_counts(node: NodeSpec, requests: int) -> list[int]:
     """Sessions of each signal; more than there are requests are never used, since the lowest free one goes first."""
-    return [min(count, max(work.tokens.size, 1)) for count in node.sessions]
+    return [min(count, max(requests, 1)) for count in node.sessions]
 
 
-def _given(node: NodeSpec, work: Work, arrivals: Arrivals) -> NDArray[Any]:
+def _given(node: NodeSpec, work: Work, arrivals: Arrivals, sessions: int) -> NDArray[Any]:
     from sim import compiled_loop as loop
 
     limits, signals, replicas = node.limits, len(node.signals), node.replicas.count
@@ -128,10 +133,11 @@ def _given(node: NodeSpec, work: Work, arrivals: Arrivals) -> NDArray[Any]:
         timeout_s=limits.timeout_s if limits.timeout_s is not None else np.inf,
         gap_s=arrivals.gap_s if isinstance(arrivals, Bursts) else 0.0,
         requests=work.tokens.size,
+        last=work.tokens.size,
         signals=signals,
         replicas=replicas,
         devices=len(node.devices),
-        sessions=sum(_session_counts(node, work)),
+        sessions=sessions,
         stages=len(node.stages),
         locks=len(node.locks),
         balancer=codes.get(node.replicas.balancer, loop.IN_TURN) if replicas > 1 else loop.IN_TURN,
@@ -143,7 +149,8 @@ def _given(node: NodeSpec, work: Work, arrivals: Arrivals) -> NDArray[Any]:
     )
 
 
-def _requests(node: NodeSpec, work: Work, arrivals: Arrivals, streams: Streams) -> NDArray[Any]:
+def rows_of(node: NodeSpec, work: Work, arrivals: Arrivals, streams: Streams) -> NDArray[Any]:
+    """What the loop knows of each request before it arrives."""
     from sim import compiled_loop as loop
 
     n, name, count = work.tokens.size, node.replicas.balancer, node.replicas.count
@@ -189,18 +196,22 @@ def _filled(kind: np.dtype[Any], count: int, /, **fields: Any) -> NDArray[Any]:
     return records
 
 
-def _records(node: NodeSpec, work: Work, state: Node) -> Records:
-    """Columns of the state; a request without an answer has failed at the end of time, unfinished."""
+def records_from(node: NodeSpec, work: Work, state: Node, places: slice) -> Records:
+    """Columns of the state, of the requests in `places`, whose rows `work` holds.
+
+    A request without an answer has failed at the end of time, unfinished.
+    """
     shape = work.needed.shape
     signals = shape[1]
-    arrived, entered, router_started, router_ended, answered = state.request_steps
-    ready, locked, started, ended, lost = (row.reshape(shape) for row in state.job_steps)
-    failure = state.requests["failure"].copy()
+    jobs = slice(places.start * signals, places.stop * signals)
+    arrived, entered, router_started, router_ended, answered = state.request_steps[:, places]
+    ready, locked, started, ended, lost = (row.reshape(shape) for row in state.job_steps[:, jobs])
+    failure = state.requests["failure"][places].copy()
     unfinished = np.isnan(answered) & ~np.isnan(arrived)
     answered[unfinished] = state.clock[0]["now"]
     failure[unfinished] = FAILURES.index("unfinished")
     ran = ~np.isnan(started)
-    device = state.device_of[state.signals["first_session"] + state.jobs["session"].reshape(shape)]
+    device = state.device_of[state.signals["first_session"] + state.jobs["session"][jobs].reshape(shape)]
     own_s, share, nothing = work.service_s[:, :signals], work.occupancy[:, :signals], np.zeros(shape)
     variant = np.broadcast_to(np.arange(signals), shape)
     if not ran.all():
@@ -216,7 +227,7 @@ def _records(node: NodeSpec, work: Work, state: Node) -> Records:
         answered=answered,
         failure=failure,
         retries=np.zeros(shape[0], dtype=np.int64),
-        replica=state.requests["replica"].copy(),
+        replica=state.requests["replica"][places].copy(),
         ready=ready,
         locked=locked,
         started=started,

@@ -24,6 +24,7 @@ Record = Any  # one element of such an array; assigning to its fields writes to 
 
 BRING, ROUTER_DONE, WAKE, DEADLINE = range(4)  # what an event does
 OPEN, CLOSED, BURSTS = range(3)  # arrival processes
+DONE, ROOM, PAGE = range(3)  # why the loop stops: nothing is left, `events` is too small, the next requests are wanted
 IN_TURN, LEAST_REQUESTS, LEAST_SECONDS, DRAWN, FIXED = range(5)  # how a replica is picked
 REFUSED, TIMEOUT = 1, 3  # positions in sim.tracks.FAILURES (a test compares them)
 NOBODY = -1
@@ -37,9 +38,9 @@ def _record(floats: str, integers: str) -> np.dtype[Any]:
 
 GIVEN = _record(
     "timeout_s gap_s",  # infinity: no time-out
-    "requests signals replicas devices sessions stages locks balancer most_inside process size bursts most_scheduled",
+    "requests first last more signals replicas devices sessions stages locks balancer most_inside process size bursts most_scheduled",
 )
-CLOCK = _record("now", "events scheduled asked arrived unanswered turn")
+CLOCK = _record("now", "events scheduled asked arrived unanswered turn wanting")
 EVENT = _record("time", "number step about")
 REQUEST = _record("time router_s weight", "pick failure replica stage unjoined after")
 JOB = _record("", "request signal session after")
@@ -71,6 +72,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 class Node(NamedTuple):
     """Sizes in `given`: n requests, S signals, R replicas, D devices, L lock domains, Q sessions of one replica.
+    In an open loop the requests in places `first` to `last` arrive now; `more`: others will come after them.
 
     events: a heap. requests: (n,), `time` is when it arrives or, in a closed loop, for how long the client thinks before
     the n-th request; `pick` a draw for the balancer, or the replica where that depends on the request alone. jobs:
@@ -104,14 +106,20 @@ class Node(NamedTuple):
 
 
 @rare
-def run(node: Node) -> bool:
-    """Go on until nothing is left to happen: True. False: `node.events` needs more room before the next call."""
+def run(node: Node) -> int:
+    """Go on until nothing is left to happen (DONE), or something is needed before the next call.
+
+    ROOM: a larger `node.events`. PAGE: the next requests, from `given.first` to `given.last`.
+    """
     clock = node.clock[0]
     if clock.scheduled == 0:
         start_arrivals(node)
+    if clock.wanting > 0:
+        clock.wanting = 0
+        bring_later(node, node.given[0].first)
     while clock.events > 0:
         if clock.events + node.given[0].most_scheduled > node.events.size:
-            return False
+            return ROOM
         event = node.events[0]
         clock.now = event.time
         step, about = event.step, event.about
@@ -122,9 +130,40 @@ def run(node: Node) -> bool:
             router_done(node, about)
         elif step == BRING:
             bring(node, about)
+            if clock.wanting > 0:
+                return PAGE
         else:
             deadline(node, about)
-    return True
+    return DONE
+
+
+@rare
+def mark_those_under_way(node: Node, marks: Array) -> None:
+    """Mark the requests that an event, a queue or a device still refers to, failed ones among them."""
+    for k in range(node.clock[0].events):
+        event = node.events[k]
+        if event.step == ROUTER_DONE or event.step == DEADLINE:
+            marks[event.about] = True
+    for k in range(node.cpu.size):
+        i = node.cpu[k].head
+        while i != NOBODY:
+            marks[i] = True
+            i = node.requests[i].after
+    mark_jobs(node, node.lock, marks)
+    mark_jobs(node, node.session, marks)
+    for d in range(node.device.size):
+        device = node.device[d]
+        for k in range(device.first, device.first + device.running):
+            marks[node.jobs[node.running[k].job].request] = True
+
+
+@rare
+def mark_jobs(node: Node, queues: Array, marks: Array) -> None:
+    for k in range(queues.size):
+        number = queues[k].head
+        while number != NOBODY:
+            marks[node.jobs[number].request] = True
+            number = node.jobs[number].after
 
 
 # -- the heap of events --------------------------------------------------------------------------------------------------
@@ -198,8 +237,15 @@ def bring(node: Node, about: int) -> None:
         clock.unanswered = given.size
     for i in range(first, last):
         arrive(node, i)
-    if given.process == OPEN and last < given.requests:
-        call(node, max(node.requests[last].time - clock.now, 0.0), BRING, last)
+    if given.process == OPEN and last < given.last:
+        bring_later(node, last)
+    elif given.process == OPEN and given.more > 0:
+        clock.wanting = 1
+
+
+@compiled
+def bring_later(node: Node, i: int) -> None:
+    call(node, max(node.requests[i].time - node.clock[0].now, 0.0), BRING, i)
 
 
 @compiled

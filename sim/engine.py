@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -20,12 +20,13 @@ from scenarios.loader import read_trace
 from scenarios.schema import Scenario
 from scenarios.traces import TraceRows
 from sim import compiled
-from sim.arrivals import Arrivals, arrivals_of, requests_of
+from sim.arrivals import Arrivals, PagedLoop, arrivals_of, requests_of
 from sim.events import Clock
 from sim.front import Front
 from sim.node import NodeSpec, node_of
+from sim.pages import House
 from sim.records import Records, records_of
-from sim.streams import Streams
+from sim.streams import OngoingStreams, Streams
 from sim.tracks import Tracks
 from sim.work import Work, draw_work
 
@@ -81,6 +82,43 @@ def simulate(node: NodeSpec, work: Work, arrivals: Arrivals, streams: Streams, *
         arrivals.start(env, front)
         env.run_dry()
         return records_of(node, work, tracks, env.now)
+
+
+def simulate_in_pages(
+    node: NodeSpec, house: House, streams: OngoingStreams, add: Callable[[Records], None], engine: EngineName
+) -> None:
+    """The same for requests that come page by page, at given times; `add` gets the records of each page in order.
+
+    Events are with some page that left after they happened. `streams`: not those that draw the pages.
+    """
+    if engine == "compiled":
+        from sim import compiled_pages
+
+        compiled_pages.simulate(node, house, streams, add)
+        return
+    with _no_collector():
+        env = Clock()
+        first = house.take()
+        tracks = Tracks(node, house.work, house.total)
+        front = Front(env, node, house.work, tracks, streams)
+        times: list[float] = house.times.tolist()
+
+        def hand_over(settled: Callable[[slice], bool]) -> None:
+            for page in house.leave(settled):
+                add(records_of(node, house.work.rows(page), tracks, env.now, page))
+
+        def more(now: float) -> range:
+            if not house.more:
+                return range(0)
+            hand_over(front.settled(now))
+            page = house.take()
+            tracks.put(house.work.rows(page), page.start)
+            times[page] = house.times[page].tolist()
+            return range(page.start, page.stop)
+
+        PagedLoop(times, range(first.start, first.stop), more).start(env, front)
+        env.run_dry()
+        hand_over(lambda _: True)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
 import simpy
 
 from scenarios.node import Crash, Join
@@ -32,7 +33,7 @@ class Front:
         self._env, self._node, self._work, self._tracks, self._streams = env, node, work, tracks, streams
         self.answered: Callable[[int], None] = lambda _: None
         self._limits = node.limits
-        self._weight: list[float] = work.service_s[:, : len(node.signals)].sum(axis=1).tolist()
+        self._weight, self._within = tracks.weight, tracks.within
         count = node.replicas.count
         absent = {fault.replica for fault in node.replicas.faults if isinstance(fault, Join)}
         self._disks: list[dict[int, DiskCache]] = [{} for _ in range(count)]
@@ -40,8 +41,6 @@ class Front:
         self._lives: dict[int, Life] = {}  # of the present generation of each replica
         self._inside = [Inside(up=k not in absent) for k in range(count)]
         self._requests: list[set[int]] | None = [set() for _ in range(count)] if node.replicas.faults else None
-        # 1 while the request is in a replica, 0 while it pauses before a retry
-        self._within = bytearray(tracks.requests)
         self._drained: dict[int, Callable[[], None]] = {}
         self._pipelines = [self._pipeline(k, warm=not node.replicas.cold_start) for k in range(count)]
         self._pick = balancer(node.replicas.balancer, self._inside, work, streams.generator("balancer"))
@@ -125,6 +124,26 @@ class Front:
             return
         (self._fail if self._within[i] else self._fail_outside)(i, FAILURES.index("timeout"))
 
+    def settled(self, now: float) -> Callable[[slice], bool]:
+        """Whether a page of requests has all its answers and nothing to come refers to any of them (see `sim.pages`).
+
+        What may: its time-outs, pauses before retries that a time-out overtook, and inferences that outlive their request.
+        A ticket in a queue does no harm: whoever meets it sees by its epoch that it is dead.
+        """
+        tracks, limits = self._tracks, self._limits
+        held = np.array([t % tracks.jobs // tracks.signals for p in self._pipelines for t in p.held()], dtype=np.int64)
+
+        def settled(page: slice) -> bool:
+            answered = np.array(tracks.answered[page])
+            quiet = answered.max() + limits.backoff_s  # NaN of a request without an answer is not below any time
+            if limits.timeout_s is not None:
+                quiet = max(quiet, max(tracks.arrived[page]) + limits.timeout_s)
+            waits = limits.timeout_s is not None or limits.retries > 0
+            over = quiet < now if waits else not np.isnan(quiet)
+            return bool(over) and not np.any((held >= page.start) & (held < page.stop))
+
+        return settled
+
     # -- faults ----------------------------------------------------------------------------------------------------
 
     def _plan_faults(self) -> None:
@@ -146,7 +165,7 @@ class Front:
         self._inside[k].up = False
         self._stop(k)
         assert self._requests is not None  # noqa: S101 - kept whenever there are faults
-        for i in sorted(self._requests[k]):
+        for i in sorted(self._requests[k], key=self._tracks.number.__getitem__):
             self._fail(i, FAILURES.index("crash"))
 
     def _stop(self, k: int) -> None:

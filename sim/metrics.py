@@ -10,13 +10,15 @@ failed ones included. Units: seconds, requests a second, shares.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.records import Records
+from sim.node import NodeSpec
+from sim.records import Events, Records
 from sim.result import TIME_PARTS
 from sim.tracks import FAILURES
 
@@ -52,20 +54,29 @@ class Figures:
 def mser5(values: Floats) -> int:
     """How many leading values the MSER-5 rule removes (a multiple of 5, at most half)."""
     batches = values.size // 5
+    return mser(values[: batches * 5].reshape(batches, 5).mean(axis=1)) * 5
+
+
+def mser(means: Floats) -> int:
+    """How many leading batches the MSER rule removes, at most half, given the means of all."""
+    batches = means.size
     if batches < 4:
         return 0
-    means = values[: batches * 5].reshape(batches, 5).mean(axis=1)
     centred = means - means.mean()  # keeps the running sums small
     left = np.arange(batches, 0, -1)
     total = np.cumsum(centred[::-1])[::-1]
     squares = np.cumsum((centred * centred)[::-1])[::-1]
     spread = np.maximum(squares - total * total / left, 0.0) / (left * left)
-    return int(np.argmin(spread[: batches // 2 + 1])) * 5
+    return int(np.argmin(spread[: batches // 2 + 1]))
 
 
 def warm_up(latency: Floats) -> int:
     """How many leading requests are warm-up: MSER-5 on log(latency). docs/decisions/0014 has what the logarithm is for."""
-    return mser5(np.log(np.maximum(latency, 1e-9)))
+    return mser5(log_latency(latency))
+
+
+def log_latency(latency: Floats) -> Floats:
+    return np.log(np.maximum(latency, 1e-9))
 
 
 def figures(
@@ -84,17 +95,17 @@ def figures(
     window = (float(records.arrived[removed]), float(records.answered.max() if bursts else records.arrived[-1]))
     parts = time_parts(records)
     ok: Mask = ~records.failed & (latency <= slo_s)
-    queued = parts["router_queue"] + parts["lock"] + parts["session_queue"]
+    queued = waited(parts)
 
     counted = np.where(records.failed, np.inf, latency)[kept]
     length = window[1] - window[0]
     in_window: Mask = (records.answered >= window[0]) & (records.answered <= window[1])
     arrivals = float(kept.sum() - 1) if not bursts else float(kept.sum())
     scalars = {
-        "throughput_rps": _ratio(float(in_window.sum()), length),
-        "goodput_rps": _ratio(float((in_window & ok).sum()), length),
-        "arrival_rps": _ratio(arrivals, length),
-        "backlog_share": _ratio(float((kept & (records.answered > window[1])).sum()), float(kept.sum())),
+        "throughput_rps": ratio(float(in_window.sum()), length),
+        "goodput_rps": ratio(float((in_window & ok).sum()), length),
+        "arrival_rps": ratio(arrivals, length),
+        "backlog_share": ratio(float((kept & (records.answered > window[1])).sum()), float(kept.sum())),
         "slo_attainment": float(ok[kept].mean()),
         "slo_percentile_s": float(_percentiles(counted, [100 * attainment])[0]),
         "queue_wait_p99_s": float(np.percentile(q, 99)) if (q := queued[kept & ~records.failed]).size else float("nan"),
@@ -117,9 +128,9 @@ def figures(
         signal_requests=signal_requests,
         class_requests={name: int((class_of == k).sum()) for k, name in enumerate(class_names)},
         failures={reason: float((records.failure[kept] == k).mean()) for k, reason in enumerate(FAILURES) if k},
-        steps_down=_steps_down(records),
+        steps_down=steps_down_of(records.node, records.events.steps_down, records.arrived.size),
         memory=_memory(records),
-        compiles=_compiles(records),
+        compiles=compiles_of(records.node, records.events),
         measured=int(kept.sum()),
         warmup_removed=removed,
         histogram=np.histogram(np.clip(latency[answered], HISTOGRAM_EDGES[0], HISTOGRAM_EDGES[-1]), HISTOGRAM_EDGES)[0],
@@ -133,29 +144,27 @@ def event_scalars(records: Records) -> dict[str, float]:
     peak = max((used for _, _, _, used in records.events.memory), default=float("nan"))
     return {
         "compile_stall_s": float(records.stalls["compile"].sum() + records.stalls["load"].sum()),
-        "fallback_fraction": _ratio(float((ran & (records.variant != first)).sum()), float(ran.sum())),
+        "fallback_fraction": ratio(float((ran & (records.variant != first)).sum()), float(ran.sum())),
         "vram_peak_bytes": peak,
         "watermark_events": float(len(records.events.watermarks)),
     }
 
 
-def _steps_down(records: Records) -> dict[str, float]:
+def steps_down_of(node: NodeSpec, counted: Mapping[tuple[int, str], int], requests: int) -> dict[str, float]:
     """`signal:provider:reason` -> count a request."""
     counts: dict[str, float] = {}
-    for (v, reason), count in records.events.steps_down.items():
-        variant = records.node.variant(v)
-        name = f"{records.node.signals[variant.signal]}:{variant.provider}:{reason}"
-        counts[name] = counts.get(name, 0.0) + count / records.arrived.size
+    for (v, reason), count in counted.items():
+        variant = node.variant(v)
+        name = f"{node.signals[variant.signal]}:{variant.provider}:{reason}"
+        counts[name] = counts.get(name, 0.0) + count / requests
     return counts
 
 
-def _compiles(records: Records) -> list[tuple[float, str, int, float]]:
+def compiles_of(node: NodeSpec, events: Events) -> list[tuple[float, str, int, float]]:
     """(start, `signal:provider`, tokens, seconds) of the first compiles, on all replicas."""
-    variants = [records.node.variant(v) for v in range(records.node.variant_count)]
-    names = [f"{records.node.signals[variant.signal]}:{variant.provider}" for variant in variants]
-    return [
-        (time, names[v], tokens, seconds) for time, _, v, tokens, seconds in records.events.compiles[:MOST_COMPILES]
-    ]
+    variants = [node.variant(v) for v in range(node.variant_count)]
+    names = [f"{node.signals[variant.signal]}:{variant.provider}" for variant in variants]
+    return [(time, names[v], tokens, seconds) for time, _, v, tokens, seconds in events.compiles[:MOST_COMPILES]]
 
 
 def _memory(records: Records) -> list[tuple[float, float]]:
@@ -165,6 +174,11 @@ def _memory(records: Records) -> list[tuple[float, float]]:
         return []
     _, replica, device, _ = max(events, key=lambda event: event[3])
     line = [(time, used) for time, k, d, used in events if (k, d) == (replica, device)]
+    return thinned(line)
+
+
+def thinned(line: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """At most some 400 points of a line: the largest in each stretch."""
     step = max(len(line) // 400, 1)
     return [max(line[k : k + step], key=lambda point: point[1]) for k in range(0, len(line), step)]
 
@@ -186,14 +200,19 @@ def time_parts(records: Records) -> dict[str, Floats]:
         ended = np.where(np.isnan(records.ended[:, columns]), -np.inf, records.ended[:, columns])
         slowest = columns[np.argmax(ended, axis=1)]
         ran = np.isfinite(records.ended[rows, slowest])
-        for part, seconds in _job_parts(records, rows, slowest).items():
+        for part, seconds in job_parts(records, rows, slowest).items():
             parts[part] += np.where(ran, seconds, 0.0)
     rest = np.where(records.failed, 0.0, records.latency - np.sum(list(parts.values()), axis=0))
     parts["fallback"] += np.where(rest > 1e-9 * np.maximum(records.latency, 1.0), rest, 0.0)
     return parts
 
 
-def _job_parts(records: Records, rows: NDArray[np.intp], signal: NDArray[np.intp] | int) -> dict[str, Floats]:
+def waited(parts: Mapping[str, Floats]) -> Floats:
+    """(n,) seconds in queues: what `queue_wait_p99_s` is about."""
+    return parts["router_queue"] + parts["lock"] + parts["session_queue"]
+
+
+def job_parts(records: Records, rows: NDArray[np.intp], signal: NDArray[np.intp] | int) -> dict[str, Floats]:
     ready, locked = records.ready[rows, signal], records.locked[rows, signal]
     started, ended = records.started[rows, signal], records.ended[rows, signal]
     own = np.minimum(records.own_s[rows, signal], ended - started)  # rounding may leave ended - started a hair short
@@ -214,10 +233,22 @@ def _job_parts(records: Records, rows: NDArray[np.intp], signal: NDArray[np.intp
 def utilisation(records: Records, begin: float, end: float) -> dict[str, float]:
     """Mean share in use over [begin, end] of the router CPU, each device, lock domain and signal's sessions.
 
-    A device's share is the work done on it: the integral of min(1, sum of f) is the sum of f * seconds of own work. A
-    job that straddles the window's edge counts in proportion to its time inside. With replicas: the mean over them.
+    With replicas: the mean over them.
     """
-    node, length = records.node, (end - begin) * records.node.replicas.count
+    length = (end - begin) * records.node.replicas.count
+    return {name: ratio(float(seconds), length) for name, seconds in in_use(records, begin, end).items()}
+
+
+def in_use(records: Records, begin: float, end: float) -> dict[str, float]:
+    """Seconds in use within [begin, end] of a resource that is one: workers and sessions count their share of it.
+
+    A device's seconds are the work done on it: the integral of min(1, sum of f) is the sum of f * seconds of own work. A
+    job that straddles the window's edge counts in proportion to its time inside.
+    """
+    node = records.node
+    more: defaultdict[str, float] = defaultdict(float)
+    for name, seconds in beside(node, records.events, begin, end):
+        more[name] += seconds
     ran = np.isfinite(records.ended)
     held = np.where(ran, _overlap(records.locked, records.ended, begin, end), 0.0).sum(axis=0)
     seated = np.where(ran & (records.share > 0), _overlap(records.started, records.ended, begin, end), 0.0)
@@ -228,21 +259,30 @@ def utilisation(records: Records, begin: float, end: float) -> dict[str, float]:
     }
     work = np.where(ran, records.share * records.own_s * _share_inside(records.started, records.ended, begin, end), 0.0)
     for d, device in enumerate(node.devices):
-        lost = sum(
-            x.work * float(_share_inside(x.start, x.end, begin, end)) for x in records.events.lost if x.device == d
-        )
-        used[f"device:{device}"] = float(work[records.device == d].sum()) + lost
-    for k, (name, _) in enumerate(node.locks):
-        used[f"lock:{name}"] = sum(held[s] for s, lock in enumerate(node.lock_of) if lock == k)
+        name = f"device:{device}"
+        used[name] = float(work[records.device == d].sum()) + more[name]
+    for k, (domain, _) in enumerate(node.locks):
+        used[f"lock:{domain}"] = sum(held[s] for s, lock in enumerate(node.lock_of) if lock == k)
     for v in range(node.variant_count):
-        variant = node.variant(v)
-        s = variant.signal
-        name = node.signals[s] if v < len(node.signals) else f"{node.signals[s]}@{variant.provider}"
-        idle = [(x.start, x.end) for x in records.events.lost if x.variant == v]
-        idle += [(a, b) for on, a, b in records.events.holds if on == v]
-        busy = seated[:, s][records.variant[:, s] == v].sum() + sum(float(_overlap(a, b, begin, end)) for a, b in idle)
-        used[f"session:{name}"] = busy / node.sessions[s]
-    return {name: _ratio(float(seconds), length) for name, seconds in used.items()}
+        s, name = node.variant(v).signal, sessions_of(node, v)
+        used[name] = (seated[:, s][records.variant[:, s] == v].sum() + more[name]) / node.sessions[s]
+    return used
+
+
+def beside(node: NodeSpec, events: Events, begin: float, end: float) -> Iterator[tuple[str, float]]:
+    """(resource, seconds in use within [begin, end]) of what is in no row: inferences for nobody, sessions that only wait."""
+    for x in events.lost:
+        yield f"device:{node.devices[x.device]}", x.work * float(_share_inside(x.start, x.end, begin, end))
+        yield sessions_of(node, x.variant), float(_overlap(x.start, x.end, begin, end))
+    for v, a, b in events.holds:
+        yield sessions_of(node, v), float(_overlap(a, b, begin, end))
+
+
+def sessions_of(node: NodeSpec, v: int) -> str:
+    """The name of a variant's sessions among resources."""
+    variant = node.variant(v)
+    name = node.signals[variant.signal]
+    return f"session:{name if v < len(node.signals) else f'{name}@{variant.provider}'}"
 
 
 def _share_inside(start: Floats | float, stop: Floats | float, begin: float, end: float) -> Floats:
@@ -263,7 +303,7 @@ def _by_signal(records: Records, kept: Mask) -> tuple[dict[str, dict[str, float]
         counts[name] = rows.size
         if rows.size:
             seconds = records.ended[rows, s] - records.ready[rows, s]
-            parts = {f"part:{k}": float(v.mean()) for k, v in _job_parts(records, rows, s).items()}
+            parts = {f"part:{k}": float(v.mean()) for k, v in job_parts(records, rows, s).items()}
             by_name[name] = {**_latency(seconds), **parts}
     return by_name, counts
 
@@ -293,5 +333,5 @@ def _mean(values: Floats) -> float:
     return float(values.mean()) if values.size else float("nan")
 
 
-def _ratio(amount: float, length: float) -> float:
+def ratio(amount: float, length: float) -> float:
     return amount / length if length > 0 else float("nan")

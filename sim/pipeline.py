@@ -12,7 +12,7 @@ decide who waits; this module only says what comes next.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import simpy
 
@@ -46,7 +46,7 @@ class Pipeline:
         self._jobs, self._signals = tracks.jobs, tracks.signals
         self._mortal = tracks.mortal
         self._service_s, self._occupancy = tracks.service_s, tracks.occupancy
-        self._fails = work.fails
+        self._can_fail = work.fails is not None
         self._position: dict[int, int] = {}  # ticket -> place in the provider order, where it is not the first
         self._session: dict[int, int] = {}  # ticket -> session that it holds
 
@@ -99,6 +99,10 @@ class Pipeline:
         self._tracks.unjoined[i] -= 1
         if not self._tracks.unjoined[i]:
             self._next_stage(i)
+
+    def held(self) -> Iterable[int]:
+        """Tickets that hold a session."""
+        return self._session.keys()
 
     def stop(self) -> None:
         """The replica's process ends: what is on its devices ends here, undone."""
@@ -172,13 +176,16 @@ class Pipeline:
         tracks.variant[job] = v
         tracks.device[job] = self._device_number[v][session]
 
+    def _fails(self, i: int, v: int) -> bool:
+        return self._work.fails is not None and bool(self._work.fails[i, v])
+
     def ended(self, ticket: int) -> None:
         """The device is done with the ticket."""
         job = ticket % self._jobs
         i, s = divmod(job, self._signals)
         v = self._order[s][self._position.get(ticket, 0)] if self._position else s  # variant s is signal s's first
         alive = not self._mortal or self._tracks.alive(ticket)
-        if alive and self._fails is not None and self._fails[i, v]:
+        if alive and self._can_fail and self._fails(i, v):
             began, now = self._tracks.started[job], self._env.now
             self._tracks.lose(ticket, now)
             key = "fallback", job

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,42 +96,59 @@ class Records:
         return table
 
 
-def records_of(node: NodeSpec, work: Work, tracks: Tracks, end: float) -> Records:
-    """Arrays of everything on the tracks; a request without an answer has failed at the end of time, unfinished."""
-    shape = work.needed.shape
-    answered, failure = np.array(tracks.answered), np.array(tracks.failure)
-    unfinished = np.isnan(answered) & ~np.isnan(np.array(tracks.arrived))
+def records_of(node: NodeSpec, work: Work, tracks: Tracks, end: float, places: slice = slice(None)) -> Records:
+    """Arrays of what is on the tracks; a request without an answer has failed at the end of time, unfinished.
+
+    `places`: of some requests only, whose rows `work` holds. The events are taken off the tracks.
+    """
+    shape = n, signals = work.needed.shape
+    first = places.start or 0
+    jobs = slice(first * signals, (first + n) * signals)
+    answered, failure = np.array(tracks.answered[places]), np.array(tracks.failure[places])
+    unfinished = np.isnan(answered) & ~np.isnan(np.array(tracks.arrived[places]))
     answered[unfinished] = end
     failure[unfinished] = FAILURES.index("unfinished")
     stalls = {kind: np.zeros(shape) for kind in STALLS}
-    for (kind, job), seconds in tracks.stalls.items():
-        stalls[kind][divmod(job, shape[1])] = seconds
+    for kind, job in [key for key in tracks.stalls if jobs.start <= key[1] < jobs.stop]:
+        stalls[kind][divmod(job - jobs.start, signals)] = tracks.stalls.pop((kind, job))
+
+    def by_job(column: list[float] | list[int]) -> Any:
+        return np.array(column[jobs]).reshape(shape)
+
     return Records(
         node=node,
         work=work,
-        arrived=np.array(tracks.arrived),
-        entered=np.array(tracks.entered),
-        router_started=np.array(tracks.router_started),
-        router_ended=np.array(tracks.router_ended),
+        arrived=np.array(tracks.arrived[places]),
+        entered=np.array(tracks.entered[places]),
+        router_started=np.array(tracks.router_started[places]),
+        router_ended=np.array(tracks.router_ended[places]),
         answered=answered,
         failure=failure,
-        retries=np.array(tracks.retries),
-        replica=np.array(tracks.replica),
-        ready=np.array(tracks.ready).reshape(shape),
-        locked=np.array(tracks.locked).reshape(shape),
-        started=np.array(tracks.started).reshape(shape),
-        ended=np.array(tracks.ended).reshape(shape),
-        own_s=np.array(tracks.own_s).reshape(shape),
-        share=np.array(tracks.share).reshape(shape),
-        device=np.array(tracks.device).reshape(shape),
-        variant=np.array(tracks.variant).reshape(shape),
+        retries=np.array(tracks.retries[places]),
+        replica=np.array(tracks.replica[places]),
+        ready=by_job(tracks.ready),
+        locked=by_job(tracks.locked),
+        started=by_job(tracks.started),
+        ended=by_job(tracks.ended),
+        own_s=by_job(tracks.own_s),
+        share=by_job(tracks.share),
+        device=by_job(tracks.device),
+        variant=by_job(tracks.variant),
         stalls=stalls,
-        events=Events(
-            steps_down=dict(tracks.steps_down),
-            compiles=tuple(tracks.compiles),
-            memory=tuple(tracks.memory),
-            lost=tuple(tracks.lost),
-            holds=tuple(tracks.holds),
-            watermarks=tuple(tracks.watermarks),
-        ),
+        events=_take_events(tracks),
     )
+
+
+def _take_events(tracks: Tracks) -> Events:
+    events = Events(
+        steps_down=dict(tracks.steps_down),
+        compiles=tuple(tracks.compiles),
+        memory=tuple(tracks.memory),
+        lost=tuple(tracks.lost),
+        holds=tuple(tracks.holds),
+        watermarks=tuple(tracks.watermarks),
+    )
+    for taken in (tracks.compiles, tracks.memory, tracks.lost, tracks.holds, tracks.watermarks):
+        taken.clear()
+    tracks.steps_down.clear()
+    return events

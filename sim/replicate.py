@@ -30,6 +30,7 @@ from sim.intervals import interval, saturated, steady_rate
 from sim.journal import Journal
 from sim.metrics import HISTOGRAM_EDGES, Figures
 from sim.node import node_of
+from sim.pages import notes_of_pages
 from sim.result import TIME_PARTS, ClassResult, Interval, Point, Result, SignalResult, Slo
 from sim.rounds import Progress, collect, narrow
 from sim.sensitivity import narrowing_of
@@ -168,6 +169,7 @@ def result_of(
         inputs=inputs_of(scenario, profile, entries),
         notes=(
             *notes_of_arrivals(scenario, trace),
+            *notes_of_pages(scenario, trace),
             *notes_of(scenario, profile),
             *notes_of_precision(scenario, figures),
         ),
@@ -210,7 +212,7 @@ def engine_for(
     trace = trace if trace is not None else read_trace(scenario)
     streams = Streams(seed, 0)
     one = draw_work(scenario, profile, streams, 1, trace)
-    arrivals = arrivals_of(scenario, scenario.load.points[0], streams, trace)
+    arrivals = arrivals_of(scenario, scenario.load.points[0], streams, trace, 1)
     requests = requests or Sweep(scenario, profile, seed, "simpy", trace).requests()
     return engines.choose(asked, node_of(scenario, profile), one, arrivals, requests)
 

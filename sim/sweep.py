@@ -7,7 +7,7 @@ work of a replication is drawn once and kept while its load points follow one an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,11 +20,13 @@ from scenarios.schema import Scenario
 from scenarios.traces import TraceRows
 from sim.arrivals import arrivals_of, requests_of
 from sim.calibration import plausible
-from sim.engine import EngineName, simulate
+from sim.engine import EngineName, simulate, simulate_in_pages
+from sim.ledger import Ledger
 from sim.metrics import Figures, figures
 from sim.node import NodeSpec, node_of
+from sim.pages import PAGE, House, Page, drawn, in_pages
 from sim.records import Records
-from sim.streams import Streams
+from sim.streams import OngoingStreams, Streams
 from sim.work import Work, draw_work
 
 Task = tuple[float, int]  # load, replication
@@ -96,7 +98,10 @@ class Bench:
         """One replication at one load; the same as `engine.run_once` and its figures."""
         sweep, streams = self.sweep, Streams(self.sweep.seed, replication)
         profile, node = self._node(streams, replication)
-        work = self._work(profile, streams, replication, requests_of(sweep.scenario, load, sweep.trace))
+        n = requests_of(sweep.scenario, load, sweep.trace)
+        if in_pages(sweep.scenario, n):
+            return self._in_pages(profile, node, load, replication, n)
+        work = self._work(profile, streams, replication, n)
         arrivals = arrivals_of(sweep.scenario, load, streams, sweep.trace)
         records = simulate(node, work, arrivals, streams, engine=sweep.engine)
         kept = Columns(records.to_table()) if sweep.keep_records else None
@@ -110,6 +115,35 @@ class Bench:
             profile = plausible(self.sweep.profile, self._spread, streams, replication)
             self._of = replication, profile, node_of(self.sweep.scenario, profile)
         return self._of[1:]
+
+    def _in_pages(self, profile: Profile, node: NodeSpec, load: float, replication: int, n: int) -> Outcome:
+        """A run that is too long to keep, but for what the sweep keeps of it."""
+        sweep, scenario = self.sweep, self.sweep.scenario
+        ledger = Ledger(
+            node,
+            tuple(scenario.classes),
+            scenario.slo.latency_s,
+            requests=n,
+            page=PAGE,
+            steady=_has_warm_up(scenario),
+        )
+        draws, streams = (OngoingStreams(sweep.seed, replication) for _ in range(2))
+
+        def pages() -> Iterator[Page]:
+            for work, times in drawn(scenario, profile, draws, load, sweep.trace):
+                ledger.drawn(times)
+                yield work, times
+
+        kept: list[Mapping[str, NDArray[np.generic]]] = []
+
+        def add(records: Records) -> None:
+            ledger.add(records)
+            if sweep.keep_records:
+                kept.append({name: np.array(column) for name, column in records.to_table().items()})
+
+        simulate_in_pages(node, House(pages(), n), streams, add, sweep.engine)
+        columns = {name: np.concatenate([page[name] for page in kept]) for name in kept[0]} if kept else None
+        return Outcome(ledger.figures(scenario.slo.attainment), None if columns is None else Columns(columns))
 
     def _work(self, profile: Profile, streams: Streams, replication: int, n: int) -> Work:
         if self._drawn is None or self._drawn[0] != (replication, n):
@@ -127,5 +161,10 @@ def figures_of(scenario: Scenario, records: Records) -> Figures:
         scenario.slo.latency_s,
         scenario.slo.attainment,
         bursts=isinstance(scenario.arrivals, Burst),
-        steady=scenario.arrivals.steady and scenario.measurement.warmup == "mser5",
+        steady=_has_warm_up(scenario),
     )
+
+
+def _has_warm_up(scenario: Scenario) -> bool:
+    """Whether there is one to remove."""
+    return scenario.arrivals.steady and scenario.measurement.warmup == "mser5"

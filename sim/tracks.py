@@ -54,32 +54,41 @@ class Lost(NamedTuple):
 
 
 class Tracks:
-    """Mutable state of one run, indexed by request or by job."""
+    """Mutable state of one run, indexed by request or by job. `most`: requests that it may come to hold, n by default."""
 
-    def __init__(self, node: NodeSpec, work: Work) -> None:
+    def __init__(self, node: NodeSpec, work: Work, most: int | None = None) -> None:
         n, signals = work.needed.shape
-        jobs = n * signals
-        self.requests: int = n
+        self._node = node
         self.signals: int = signals
-        self.jobs: int = jobs
+        self.jobs: int = signals * (most or n)
         self.mortal = _mortal(node, work)
-        self.router_s: list[float] = work.router_s.tolist()
-        self.service_s: list[list[float]] = work.service_s.tolist()
-        self.occupancy: list[list[float]] = work.occupancy.tolist()
-        self.walks = _walks(node, work)
+        self.router_s: list[float] = []
+        self.service_s: list[list[float]] = []
+        self.occupancy: list[list[float]] = []
+        self.weight: list[float] = []  # seconds of inference, what a balancer goes by
+        self.walks: list[tuple[tuple[int, ...], ...]] = []
 
-        self.arrived, self.entered = [NEVER] * n, [NEVER] * n
-        self.router_started, self.router_ended, self.answered = [NEVER] * n, [NEVER] * n, [NEVER] * n
-        self.failure, self.retries, self.replica = [0] * n, [0] * n, [0] * n
-        self.epoch: list[int] = [0] * n
-        self.stage, self.unjoined = [0] * n, [0] * n
+        self.arrived: list[float] = []
+        self.entered: list[float] = []
+        self.router_started: list[float] = []
+        self.router_ended: list[float] = []
+        self.answered: list[float] = []
+        self.failure: list[int] = []
+        self.retries: list[int] = []
+        self.replica: list[int] = []
+        self.epoch: list[int] = []
+        self.stage: list[int] = []
+        self.unjoined: list[int] = []
+        self.within: list[int] = []  # 1 while the request is in a replica, 0 while it pauses before a retry
 
-        self.ready, self.locked = [NEVER] * jobs, [NEVER] * jobs
-        self.started, self.ended = [NEVER] * jobs, [NEVER] * jobs
-        self.variant = [-1] * jobs
-        self.own_s = [0.0] * jobs  # seconds of own work on the device
-        self.share = [0.0] * jobs  # occupancy used; 0 for those that ride along in another's batch
-        self.device = [-1] * jobs
+        self.ready: list[float] = []
+        self.locked: list[float] = []
+        self.started: list[float] = []
+        self.ended: list[float] = []
+        self.variant: list[int] = []
+        self.own_s: list[float] = []  # seconds of own work on the device
+        self.share: list[float] = []  # occupancy used; 0 for those that ride along in another's batch
+        self.device: list[int] = []
         self.lost: list[Lost] = []
         # variant, start, end: a session held by who is not on the device
         self.holds: list[tuple[int, float, float]] = []
@@ -90,6 +99,39 @@ class Tracks:
         self.compiles: list[tuple[float, int, int, int, float]] = []  # time, replica, variant, tokens, seconds
         self.memory: list[tuple[float, int, int, float]] = []  # time, replica, device, bytes in use
         self.watermarks: list[tuple[float, int, int, float]] = []  # time, replica, device, bytes: crossed upwards
+        self.number: list[int] = []  # the how manyeth request of the run it is; kept where a replica can crash
+        self._came = 0
+        self.put(work, 0)
+
+    def put(self, work: Work, at: int) -> None:
+        """New requests take the places from `at` on, where none was or where all are answered and nothing is under way.
+
+        The epoch of a place that was taken before rises, so that no two requests ever have a ticket in common.
+        """
+        n = work.tokens.size
+        end, first, last = at + n, at * self.signals, (at + n) * self.signals
+        self.router_s[at:end] = work.router_s.tolist()
+        self.service_s[at:end] = work.service_s.tolist()
+        self.occupancy[at:end] = work.occupancy.tolist()
+        self.weight[at:end] = work.service_s[:, : self.signals].sum(axis=1).tolist()
+        self.walks[at:end] = _walks(self._node, work)
+        if self._node.replicas.faults:
+            self.number[at:end] = range(self._came, self._came + n)
+        self._came += n
+        epochs = [epoch + 1 for epoch in self.epoch[at:end]]
+        self.epoch[at:end] = epochs or [0] * n
+        for seconds in (self.arrived, self.entered, self.router_started, self.router_ended, self.answered):
+            seconds[at:end] = [NEVER] * n
+        for number in (self.failure, self.retries, self.replica, self.stage, self.unjoined, self.within):
+            number[at:end] = [0] * n
+        for seconds in (self.ready, self.locked, self.started, self.ended):
+            seconds[first:last] = [NEVER] * (last - first)
+        for seconds in (self.own_s, self.share):
+            seconds[first:last] = [0.0] * (last - first)
+        for number in (self.variant, self.device):
+            number[first:last] = [-1] * (last - first)
+        for job in [job for job in self.padded_to if first <= job < last]:
+            del self.padded_to[job]
 
     def alive(self, ticket: int) -> bool:
         """True while the attempt that this ticket belongs to is the request's current one."""

@@ -2,13 +2,14 @@
 
 Enters: scenario, profile, streams. Leaves: `Work`, arrays in seconds, bytes and tokens. n requests, S signals, V
 variants (see `sim.node`). Draws exist for what a request turns out not to need, too, so that variants of a scenario
-stay aligned under common random numbers.
+stay aligned under common random numbers. A long run draws piece by piece (`Piece`) and gets the same numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,15 +30,24 @@ Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
+class Piece:
+    """Which requests of a run are drawn: the n from `first` on, of `total`."""
+
+    first: int
+    total: int
+
+
+@dataclass
 class Work:
-    """What each request asks of the node.
+    """What each request asks of the node. Only `sim.pages` changes one after it is drawn.
 
     class_of, tokens: (n,). router_s: (n,) CPU seconds. needed: (n, S). service_s: (n, V) seconds when alone on the
     device, windows summed. occupancy: (n, V) share of the device. processed: (n, S) tokens that one inference sees.
     The rest is None where not simulated: fails (n, V) whether the inference fails on this variant; compile_s and
     cached_load_s (n, V) seconds to compile or load the program of the request's shape; activation_bytes (n, V).
     batch_service: by signal, seconds for (requests that run as one batch). at_length: by variant, (service seconds,
-    occupancy) for (request, tokens of the larger program that it is padded to).
+    occupancy) for (request, tokens of the larger program that it is padded to). asked_later: what these two look up,
+    columns of one row a request.
     """
 
     class_of: Ints
@@ -53,16 +63,40 @@ class Work:
     activation_bytes: Floats | None = None
     batch_service: dict[int, Callable[[list[int]], float]] = field(default_factory=dict)
     at_length: dict[int, Callable[[int, int], tuple[float, float]]] = field(default_factory=dict)
+    asked_later: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Its arrays by name, all with one row a request."""
+        named = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
+
+    def rows(self, rows: slice) -> Work:
+        """A view of some requests, for who reads arrays."""
+        views: dict[str, Any] = {name: value[rows] for name, value in self.columns().items()}
+        return replace(self, **views)
+
+    def copy(self) -> Work:
+        """Arrays of its own; what is asked later is shared."""
+        copies: dict[str, Any] = {name: value.copy() for name, value in self.columns().items()}
+        return replace(self, **copies)
 
 
-def draw_work(scenario: Scenario, profile: Profile, streams: Streams, n: int, trace: TraceRows | None = None) -> Work:
-    """Draw classes, lengths and service times of n requests; `trace`: the rows, where arrivals are a trace."""
+def draw_work(
+    scenario: Scenario,
+    profile: Profile,
+    streams: Streams,
+    n: int,
+    trace: TraceRows | None = None,
+    piece: Piece | None = None,
+) -> Work:
+    """Draw classes, lengths and service times of n requests; `trace`: their rows, where arrivals are a trace."""
     bound = entries_of(scenario, profile)
     class_of, tokens = draw_requests(scenario, streams, n, trace)
     signals = list(scenario.signals.items())
     steps = [(s, signal.choices[0]) for s, (_, signal) in enumerate(signals)]
     steps += [(s, choice) for s, (_, signal) in enumerate(signals) for choice in signal.fallbacks]
-    draw = _Draw(streams, n, class_of, tokens, _needed(scenario, streams, class_of))
+    needed = _needed(scenario, streams, class_of)
+    draw = _Draw(streams, n, class_of, tokens, needed, piece or Piece(0, n))
 
     width = (n, len(steps))
     service, occupancy, compile_s, cached_s = np.zeros(width), np.ones(width), np.zeros(width), np.zeros(width)
@@ -83,6 +117,7 @@ def draw_work(scenario: Scenario, profile: Profile, streams: Streams, n: int, tr
         if scenario.node.memory is not None and choice.device == "gpu":
             activation[rows, v] = entry.activation_curve().at(shape)
     base, per_token = _router_cpu(scenario, profile)
+    later = {"processed": processed, **draw.later}
     compiled = any(choice.compile for _, choice in steps)
     return Work(
         class_of=class_of,
@@ -96,12 +131,15 @@ def draw_work(scenario: Scenario, profile: Profile, streams: Streams, n: int, tr
         compile_s=compile_s if compiled else None,
         cached_load_s=cached_s if compiled else None,
         activation_bytes=activation if scenario.node.memory is not None else None,
-        batch_service=_batch_services(scenario, bound, draw, processed),
+        batch_service=_batch_services(scenario, bound, later),
         at_length={
-            v: _at_length(scenario, bound[signals[s][0]][choice.provider, choice.artifact], choice, draw, *signals[s])
+            v: _at_length(
+                scenario, bound[signals[s][0]][choice.provider, choice.artifact], choice, later, signals[s][0]
+            )
             for v, (s, choice) in enumerate(steps)
-            if choice.compile is not None and choice.compile.cold_shape == "pad"
+            if _pads(choice)
         },
+        asked_later=later,
     )
 
 
@@ -134,26 +172,37 @@ class _Draw:
     class_of: Ints
     tokens: Ints
     needed: Bools
+    piece: Piece
+    later: dict[str, NDArray[Any]] = field(default_factory=dict)  # draws and counts that are asked for again in the run
 
     def uniform(self, name: str) -> Floats:
-        return self.streams.generator(name).random(self.n)
-
-    def stream(self, name: str, signal: Signal, choice: Choice) -> str:
-        """The stream of a variant's service draws."""
-        return f"service:{name}" if choice is signal else f"service:{name}:{choice.provider}:{choice.artifact}"
+        """One draw a request; the same whenever it is asked for."""
+        return self.streams.after(name, self.piece.first).random(self.n)
 
     def service(self, name: str, signal: Signal, choice: Choice, entry: Entry, rows: Bools) -> Floats:
         """Own seconds of the inferences of the rows, windows summed (each window with a draw of its own)."""
-        stream = self.stream(name, signal, choice)
+        stream = _stream(name, signal, choice)
         surface, shape = entry.surface(choice.cadence), processed_tokens(signal, self.tokens)[rows]
-        total = surface.sample(shape, self.uniform(stream)[rows])
-        counts = window_counts(signal, self.tokens)[rows]
-        rng = self.streams.generator(f"{stream}:windows")
+        first, windows = self.uniform(stream), window_counts(signal, self.tokens)
+        if signal.batching is not None or _pads(choice):
+            self.later[stream], self.later[f"windows:{name}"] = first, windows
+        total = surface.sample(shape, first[rows])
+        counts = windows[rows]
         for k in range(2, int(counts.max(initial=1)) + 1):
-            u = rng.random(self.n)[rows]
+            before = (k - 2) * self.piece.total + self.piece.first
+            u = self.streams.after(f"{stream}:windows", before).random(self.n)[rows]
             more = counts >= k
             total[more] += surface.sample(shape[more], u[more])
         return total
+
+
+def _stream(name: str, signal: Signal, choice: Choice) -> str:
+    """The stream of a variant's service draws."""
+    return f"service:{name}" if choice is signal else f"service:{name}:{choice.provider}:{choice.artifact}"
+
+
+def _pads(choice: Choice) -> bool:
+    return choice.compile is not None and choice.compile.cold_shape == "pad"
 
 
 def _needed(scenario: Scenario, streams: Streams, class_of: Ints) -> Bools:
@@ -162,12 +211,14 @@ def _needed(scenario: Scenario, streams: Streams, class_of: Ints) -> Bools:
     needed = np.zeros((class_of.size, len(names)), dtype=bool)
     for s, name in enumerate(names):
         needed[:, s] = np.array([kind.signals == "all" or name in kind.signals for kind in kinds])[class_of]
+    hit = None
+    if scenario.cache is not None:
+        hit = streams.generator("cache").random(class_of.size) < scenario.cache.hit_probability
     for k, stage in enumerate(scenario.walk):
         columns = [names.index(name) for name in stage.signals]
         if stage.probability < 1:
             needed[:, columns] &= (streams.generator(f"stage:{k}").random(class_of.size) < stage.probability)[:, None]
-        if scenario.cache is not None and k in scenario.cache.skips_stages:
-            hit = streams.generator("cache").random(class_of.size) < scenario.cache.hit_probability
+        if hit is not None and scenario.cache is not None and k in scenario.cache.skips_stages:
             needed[:, columns] &= ~hit[:, None]
     return needed
 
@@ -183,7 +234,7 @@ def _cached_load(choice: Choice, entry: Entry, shape: Ints, u: Floats) -> Floats
 
 
 def _batch_services(
-    scenario: Scenario, bound: Bound, draw: _Draw, processed: Ints
+    scenario: Scenario, bound: Bound, later: dict[str, NDArray[Any]]
 ) -> dict[int, Callable[[list[int]], float]]:
     """For each batching signal: seconds of a batch, from the surface at its longest text and its size."""
     services: dict[int, Callable[[list[int]], float]] = {}
@@ -192,7 +243,7 @@ def _batch_services(
             continue
         entry = bound[name][signal.provider, signal.artifact]
         surface, occupancy = entry.surface(signal.cadence), entry.occupancy_curve()
-        part, u = _part(scenario, signal), draw.uniform(f"service:{name}")
+        part, stream = _part(scenario, signal), _stream(name, signal, signal)
 
         def seconds(
             requests: list[int],
@@ -200,10 +251,10 @@ def _batch_services(
             surface: ServiceSurface = surface,
             occupancy: TokenCurve = occupancy,
             part: float = part,
-            u: Floats = u,
+            stream: str = stream,
         ) -> float:
-            longest = processed[requests, s].max(keepdims=True)
-            own = surface.sample(longest, u[requests[:1]], len(requests))
+            longest = later["processed"][requests, s].max(keepdims=True)
+            own = surface.sample(longest, later[stream][requests[:1]], len(requests))
             return float(on_part_of_device(own, occupancy.at(longest), part)[0][0])
 
         services[s] = seconds
@@ -226,15 +277,14 @@ def _part(scenario: Scenario, choice: Choice) -> float:
 
 
 def _at_length(
-    scenario: Scenario, entry: Entry, choice: Choice, draw: _Draw, name: str, signal: Signal
+    scenario: Scenario, entry: Entry, choice: Choice, later: dict[str, NDArray[Any]], name: str
 ) -> Callable[[int, int], tuple[float, float]]:
     """Service time and occupancy of a request on the program of another length, with the request's own draw."""
     surface, occupancy = entry.surface(choice.cadence), entry.occupancy_curve()
-    part = _part(scenario, choice)
-    u, counts = draw.uniform(draw.stream(name, signal, choice)), window_counts(signal, draw.tokens)
+    part, stream = _part(scenario, choice), _stream(name, scenario.signals[name], choice)
 
     def at(i: int, tokens: int) -> tuple[float, float]:
-        own = surface.sample(np.array([tokens]), u[i : i + 1]) * counts[i]
+        own = surface.sample(np.array([tokens]), later[stream][i : i + 1]) * later[f"windows:{name}"][i]
         seconds, share = on_part_of_device(own, occupancy.at([tokens]), part)
         return float(seconds[0]), float(share[0])
 

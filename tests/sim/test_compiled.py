@@ -213,7 +213,7 @@ def test_every_field_of_a_node_is_one_that_the_compiled_path_has_looked_at() -> 
         LimitSpec: "max_in_flight timeout_s retries backoff_s answer_without_signal",
         ReplicaSpec: "count balancer cold_start faults",
         Work: "class_of tokens router_s needed service_s occupancy processed fails compile_s cached_load_s "
-        "activation_bytes batch_service at_length",
+        "activation_bytes batch_service at_length asked_later",
     }
     for kind, names in known.items():
         assert [field.name for field in dataclasses.fields(kind)] == names.split(), kind.__name__
