@@ -8,10 +8,14 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from benchmarks.sweeps import exponents
+
 
 def save_all(result: dict[str, Any], directory: Path) -> None:
     speed = [{"against": "SimPy, a process a request", "engine": k, "times": v} for k, v in result["speed"].items()]
     speed += [{"against": "Ciw, M/M/4", "engine": k, "times": v} for k, v in result["ciw"].items()]
+    for gpus, times in result["fleet_sim"].items():
+        speed.append({"against": "fleet-sim", "engine": gpus, "times": times})
     base = alt.Chart(pd.DataFrame(speed)).encode(
         x=alt.X("times:Q", scale=alt.Scale(type="log", domainMin=1), title="times faster"),
         y=alt.Y("engine:N", title=None),
@@ -23,18 +27,18 @@ def save_all(result: dict[str, Any], directory: Path) -> None:
     )
     grown = pd.DataFrame(result["growth"])
     for what, rows in grown.groupby("what"):
-        slopes = rows.groupby("engine")["exponent"].first()
-        title = f"cost a request against {what}: " + ", ".join(f"{k} size^{b:.2f}" for k, b in slopes.items())
+        fits = rows.groupby("engine")["said"].first()
+        title = [f"cost a request against {what}", *(f"{k}: {said}" for k, said in fits.items())]
         _lines(rows, "size", "relative", "engine", title).save(directory / f"growth_{what}.png", scale_factor=2)
-    swept = pd.DataFrame(result["sweeps"])
+    swept, fits = pd.DataFrame(result["sweeps"]), exponents(result["sweeps"])
     for what, rows in swept.groupby("what"):
         if len(rows) > 1:
             name = "".join(c if c.isalnum() else "_" for c in str(what))
-            chart = _lines(rows, "size", "value", "what", f"{what}: {rows['unit'].iloc[0]}")
+            chart = _lines(rows, "size", "value", "what", [f"{what}: {rows['unit'].iloc[0]}", str(fits.get(what, ""))])
             chart.save(directory / f"sweep_{name}.png", scale_factor=2)
 
 
-def _lines(rows: pd.DataFrame, x: str, y: str, colour: str, title: str) -> alt.Chart:
+def _lines(rows: pd.DataFrame, x: str, y: str, colour: str, title: list[str]) -> alt.Chart:
     return (
         alt.Chart(rows)
         .mark_line(point=True)

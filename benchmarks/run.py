@@ -21,8 +21,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import plots, process_per_request, sweeps
+from benchmarks.against_fleet_sim import against_fleet_sim
 from benchmarks.cases import Case, fork_join, mm4
-from benchmarks.timing import exponent, in_turns
+from benchmarks.timing import growth_of, in_turns
 from sim import compiled
 from sim.arrivals import OpenLoop
 from sim.engine import Asked, simulate
@@ -91,9 +92,10 @@ def growth(what: str, sizes: list[int], make: Callable[[int], Case], rounds: int
     for name in ("simpy", "compiled"):
         took = in_turns({str(size): with_figures(make(size), name) for size in sizes}, rounds)
         seconds = [took[str(size)] for size in sizes]
-        slope = exponent(sizes, seconds)
+        fit = growth_of(sizes, seconds)
+        ends = {"exponent": fit.exponent, "exponent_lo": fit.lo, "exponent_hi": fit.hi}
         rows += [
-            {"what": what, "engine": name, "size": size, "relative": one / seconds[0], "exponent": slope}
+            {"what": what, "engine": name, "size": size, "relative": one / seconds[0], "said": str(fit)} | ends
             for size, one in zip(sizes, seconds, strict=True)
         ]
     return rows
@@ -123,6 +125,12 @@ def main() -> int:
     ciw = against_ciw(n, rounds)
     print("times faster than Ciw (M/M/4):")
     _say(ciw)
+    fleet = against_fleet_sim(n, rounds)
+    if fleet:
+        print("times faster than fleet-sim (requests a second, each on a fleet of so many GPUs):")
+        _say(fleet)
+    else:
+        print("fleet-sim: not importable here (set SEMANTIC_ROUTER to a checkout of the router project)")
     grown = growth("GPUs", SIZES, lambda k: fork_join(n, gpus=k), rounds)
     grown += growth("replicas", SIZES, lambda k: fork_join(n, replicas=k, balancer="join_shortest_queue"), rounds)
     grown += growth("signals", SIGNALS, lambda k: fork_join(n, signals=k), rounds)
@@ -130,13 +138,15 @@ def main() -> int:
     for key in dict.fromkeys((row["what"], row["engine"]) for row in grown):
         rows = [row for row in grown if (row["what"], row["engine"]) == key]
         line = ", ".join(f"{row['size']}: {row['relative']:.2f}" for row in rows)
-        print(f"  {key[0]:<9}{key[1]:<9} {line}  (exponent {rows[0]['exponent']:.2f})")
+        print(f"  {key[0]:<9}{key[1]:<9} {line}  ({rows[0]['said']})")
     swept = sweeps.measure(quick=asked.quick)
     print("sweeps:")
     for row in swept:
         print(f"  {row['what']:<34} {row['size']:>9}  {row['value']:.2f} {row['unit']}")
+    for what, fit in sweeps.exponents(swept).items():
+        print(f"  {what:<34} {fit}")
     missed = [] if asked.quick else broken(speed, grown)  # so few requests do not make up for the start of a run
-    result = {"speed": speed, "ciw": ciw, "growth": grown, "sweeps": swept, "missed": missed}
+    result = {"speed": speed, "ciw": ciw, "fleet_sim": fleet, "growth": grown, "sweeps": swept, "missed": missed}
     if asked.out is not None:
         asked.out.mkdir(parents=True, exist_ok=True)
         (asked.out / "benchmarks.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.timing import Growth, growth_of
+
 ROOT = Path(__file__).resolve().parents[1]
 LOADS = [1, 2, 3, 3.5, 4, 4.5, 5, 5.5, 6, 7]
 
@@ -76,6 +78,18 @@ def measure(*, quick: bool) -> list[dict[str, Any]]:
         for n, peak in peaks.items():
             row("memory of one run", n, peak / peaks[10_000], "x 10 thousand requests")
     return rows
+
+
+def exponents(rows: list[dict[str, Any]]) -> dict[str, Growth]:
+    """How each thing grows with its size, where more than two sizes were taken."""
+    by_what: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_what.setdefault(row["what"], []).append(row)
+    return {
+        what: growth_of([row["size"] for row in of_one], [row["value"] for row in of_one])
+        for what, of_one in by_what.items()
+        if len(of_one) > 2
+    }
 
 
 def _peak_kib(n: int) -> int:

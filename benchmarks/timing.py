@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtrit
 
 
 def in_turns(things: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
@@ -21,6 +23,26 @@ def in_turns(things: Mapping[str, Callable[[], object]], rounds: int) -> dict[st
     return least
 
 
-def exponent(sizes: list[int], seconds: list[float]) -> float:
-    """The slope b of seconds = a * size^b, by least squares in logarithms: 0 is constant, 1 is proportional."""
-    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+@dataclass(frozen=True)
+class Growth:
+    """The slope b of seconds = a * size^b with its 95 % interval: 0 is constant, 1 is proportional."""
+
+    exponent: float
+    lo: float
+    hi: float
+
+    def __str__(self) -> str:
+        return f"size^{self.exponent:.2f} [{self.lo:.2f}, {self.hi:.2f}]"
+
+
+def growth_of(sizes: Sequence[float], seconds: Sequence[float]) -> Growth:
+    """By least squares in logarithms; the interval is Student's t on the residuals, endless from two sizes."""
+    x, y = np.log(sizes), np.log(seconds)
+    slope, level = np.polyfit(x, y, 1)
+    freedom = len(sizes) - 2
+    if freedom < 1:
+        return Growth(float(slope), -np.inf, np.inf)
+    residual = y - level - slope * x
+    error = np.sqrt(float(residual @ residual) / freedom / float(((x - x.mean()) ** 2).sum()))
+    half = float(stdtrit(freedom, 0.975)) * float(error)
+    return Growth(float(slope), float(slope) - half, float(slope) + half)
