@@ -34,7 +34,7 @@ from profiles.entry import (
 )
 from profiles.errors import InputError
 from profiles.interference import Interference
-from profiles.schema import Host, Profile
+from profiles.schema import Host, Profile, Scheduling, Sentinel
 
 T = TypeVar("T")
 Shape = tuple[int, int]
@@ -61,14 +61,38 @@ def merge(profiles: Sequence[Profile], name: str) -> Profile:
         description=f"{len(runs)} runs merged, measured on {first.host.cpu if first.host else first.device.name}.",
         created=max(p.created for p in profiles),
         runs=tuple(runs),
-        device=first.device,
+        device=first.device.model_copy(update={"scheduling": _scheduling([p.device.scheduling for p in profiles])}),
         host=first.host,
         software=first.software,
         router=router_of({e.model: e.tokenizer for e in entries if e.tokenizer}),
+        sentinel=_sentinel([p.sentinel for p in profiles]),
         notes=tuple(dict.fromkeys(note for p in profiles for note in p.notes)),
         entries=entries,
         interference=tuple(_interference(group) for group in together) or None,
     )
+
+
+def _scheduling(found: Sequence[Scheduling | None]) -> Scheduling | None:
+    """Its times pooled over the runs that measured them."""
+    measured = [one for one in found if one is not None]
+    if not measured:
+        return None
+    return Scheduling(
+        slice_s=pool_figures([one.slice_s for one in measured], "device.scheduling.slice_s"),
+        pull_s=pool_figures([one.pull_s for one in measured], "device.scheduling.pull_s"),
+    )
+
+
+def _sentinel(found: Sequence[Sentinel | None]) -> Sentinel | None:
+    """Its times pooled; none where a run has none, since the others would not speak for it."""
+    looks = [one for one in found if one is not None]
+    if len(looks) < len(found):
+        return None
+    for key in ("model", "artifact", "tokens", "threads"):
+        agreed([getattr(one, key) for one in looks], f"sentinel.{key}")
+    times = ("alone_s", "together_s", "tight_s", "paced_s")
+    pooled = {key: pool_figures([getattr(one, key) for one in looks], f"sentinel.{key}") for key in times}
+    return looks[0].model_copy(update=pooled)
 
 
 def runs_of(profile: Profile) -> tuple[str, ...]:
@@ -83,7 +107,7 @@ def _same_machine(a: Profile, b: Profile) -> None:
         if profile.sources or (profile.router and profile.router.per_token_s.origin != "measured"):
             raise InputError(f"{profile.name} holds published or assumed figures; only measured runs merge")
     for key in type(a.device).model_fields:
-        if key != "memory_bytes":
+        if key not in {"memory_bytes", "scheduling"}:
             agreed([getattr(a.device, key), getattr(b.device, key)], f"device.{key}")
     memory = [p.device.memory_bytes.value if p.device.memory_bytes else None for p in (a, b)]
     _close(memory, "device.memory_bytes")

@@ -169,6 +169,41 @@ class TokenizedRecord(Strict):
     ns: Annotated[tuple[Nanoseconds, ...], Field(min_length=1)]
 
 
+class BurstsRecord(Strict):
+    """`width` inferences that started at one instant, burst after burst: nanoseconds to each end, CPU time of each, and how
+    often the system took the core from its thread.
+    """
+
+    kind: Literal["bursts"]
+    width: Annotated[int, Field(ge=1)]
+    ends: Annotated[tuple[tuple[Nanoseconds, ...], ...], Field(min_length=1)]
+    cpu: tuple[tuple[Nanoseconds, ...], ...]
+    switches: tuple[tuple[Annotated[int, Field(ge=0)], ...], ...]
+
+
+class SentinelLook(Strict):
+    """Nanoseconds of a fixed small inference, back to back: one alone, and one on each of several threads at once."""
+
+    alone: Annotated[tuple[Nanoseconds, ...], Field(min_length=1)]
+    together: Annotated[tuple[Nanoseconds, ...], Field(min_length=1)]
+
+
+class LiveRecord(Strict):
+    """A load that was played for real; the steps of its requests stand in a file of their own.
+
+    `sentinels`: before and after. `pulses`: CPU nanoseconds of the sentinel's inference while the load ran. `own_cores`, `other_cores`, `stolen_cores`: mean cores that we, others, and the
+    hypervisor used meanwhile; null where the system does not tell.
+    """
+
+    kind: Literal["live"]
+    sentinels: Annotated[tuple[SentinelLook, ...], Field(min_length=1)]
+    pulses: tuple[Nanoseconds, ...] = ()
+    span_s: Annotated[float, Field(gt=0)]
+    own_cores: Annotated[float, Field(ge=0)]
+    other_cores: Annotated[float, Field(ge=0)] | None
+    stolen_cores: Annotated[float, Field(ge=0)] | None
+
+
 class OutputsRecord(Strict):
     kind: Literal["outputs"]
     name: str
@@ -214,6 +249,8 @@ Record = Annotated[
     | TogetherRecord
     | EffectRecord
     | TokenizedRecord
+    | BurstsRecord
+    | LiveRecord
     | AccuracyRecord
     | FailureRecord
     | EndRecord,

@@ -18,8 +18,20 @@ from profiles.interference import Interference
 from profiles.quantity import Figure, PositiveInt
 
 
+class Scheduling(Strict):
+    """How the system deals out cores when there are more threads than cores. `slice_s`: for how long one thread runs before
+    another one of its core does; `pull_s`: how long a core stands idle before it takes a waiting thread from another.
+    """
+
+    slice_s: Figure
+    pull_s: Figure
+
+
 class Device(Strict):
-    """The accelerator or CPU measured. `catalog`: key of the hardware catalog (`mi300x`, `cpu`, …)."""
+    """The accelerator or CPU measured. `catalog`: key of the hardware catalog (`mi300x`, `cpu`, …).
+
+    `scheduling`: of a CPU, where it was measured; without it threads beyond the cores share them equally.
+    """
 
     catalog: str
     kind: Literal["gpu", "cpu"]
@@ -27,6 +39,7 @@ class Device(Strict):
     memory_bytes: Figure | None = None
     cores: PositiveInt | None = None
     partition: str | None = None
+    scheduling: Scheduling | None = None
 
 
 class Host(Strict):
@@ -46,6 +59,23 @@ class Source(Strict):
     date: str | None = None
     trust: Literal["A", "B", "C", "D"] | None = None
     doubt: str | None = None
+
+
+class Sentinel(Strict):
+    """A fixed small inference, timed around and during a measurement in place: how fast the machine was.
+
+    `alone_s`: back to back; `together_s`: as many at once as fill the cores, which shows who else is on them. `tight_s`,
+    `paced_s`: its CPU time while the load of that cadence ran.
+    """
+
+    model: str
+    artifact: str
+    tokens: PositiveInt
+    threads: PositiveInt
+    alone_s: Figure
+    together_s: Figure
+    tight_s: Figure
+    paced_s: Figure
 
 
 class RouterOverhead(Strict):
@@ -71,6 +101,7 @@ class Profile(Strict):
     software: dict[str, str] = {}
     sources: dict[str, Source] = {}
     router: RouterOverhead | None = None
+    sentinel: Sentinel | None = None
     notes: tuple[str, ...] = ()
     entries: tuple[Entry, ...]
     interference: tuple[Interference, ...] | None = None

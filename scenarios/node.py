@@ -107,9 +107,14 @@ class Router(Strict):
 
 
 class LockDomain(Strict):
-    """A mutex that several sessions share. `order`: who gets it next, the longest waiting or anyone."""
+    """A mutex that several sessions share, or a pool. `order`: who gets it next, the longest waiting or anyone.
+
+    `width`: how many inferences it lets through at once. 1 is a mutex; a router that runs inferences on a pool of N
+    worker threads is one domain of width N over all its signals.
+    """
 
     order: Literal["fifo", "random"] = "fifo"
+    width: Count = 1
 
 
 class Compile(Strict):

@@ -43,6 +43,7 @@ def covers(node: NodeSpec, work: Work, arrivals: Arrivals) -> str | None:
         "sessions that load during the run": node.replicas.cold_start or any(v.load is not None for v in variants),
         "a first provider that is not available": not all(v.available for v in variants),
         "inferences that fail": work.fails is not None,
+        "run queues of a CPU": node.run_queues is not None,
         "batching": any(node.batching),
         "queue limits": any(limit is not None for limit in node.queue_limit),
         "lock domains in random order": "random" in used_locks,
@@ -99,7 +100,9 @@ def arrays_of(node: NodeSpec, work: Work, arrivals: Arrivals, streams: Streams, 
         stages=np.cumsum([0, *(len(stage) for stage in node.stages)]),
         staged=np.array([s for stage in node.stages for s in stage], dtype=np.int64),
         cpu=_queues(np.full(replicas, node.cpu_workers)),
-        lock=_queues(np.ones(replicas * len(node.locks), dtype=np.int64)),
+        lock=_queues(
+            np.tile(np.array([node.lock_servers(k) for k in range(len(node.locks))], dtype=np.int64), replicas)
+        ),
         session=_queues(np.tile(np.array(counts), replicas)),
         free=np.tile(np.concatenate([np.arange(count)[::-1] for count in counts]), replicas),
         device_of=device_of,

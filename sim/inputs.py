@@ -71,10 +71,13 @@ def _cell_row(profile: Profile, what: str, entry: Entry, cell: Cell) -> InputOri
 
 
 def _assumptions(scenario: Scenario) -> list[tuple[str, str]]:
-    domains = ", ".join(f"{name} ({domain.order})" for name, domain in scenario.lock_domains.items()) or "none"
+    domains = ", ".join(
+        f"{name} ({domain.order}{f', {domain.width} at once' if domain.width > 1 else ''})"
+        for name, domain in scenario.lock_domains.items()
+    )
     return [
         ("CPU workers of the router node", str(scenario.node.cpu_workers)),
-        ("lock domains", domains),
+        ("lock domains", domains or "none"),
         ("sessions", ", ".join(f"{name}: {signal.sessions}" for name, signal in scenario.signals.items())),
         ("arrivals", scenario.arrivals.process),
     ]

@@ -262,7 +262,7 @@ def in_use(records: Records, begin: float, end: float) -> dict[str, float]:
         name = f"device:{device}"
         used[name] = float(work[records.device == d].sum()) + more[name]
     for k, (domain, _) in enumerate(node.locks):
-        used[f"lock:{domain}"] = sum(held[s] for s, lock in enumerate(node.lock_of) if lock == k)
+        used[f"lock:{domain}"] = sum(held[s] for s, lock in enumerate(node.lock_of) if lock == k) / node.lock_servers(k)
     for v in range(node.variant_count):
         s, name = node.variant(v).signal, sessions_of(node, v)
         used[name] = (seated[:, s][records.variant[:, s] == v].sum() + more[name]) / node.sessions[s]

@@ -16,6 +16,7 @@ from profiles.schema import Profile
 from scenarios.loader import entries_of
 from scenarios.node import PARTITION_DEVICES, Bytes, Choice, Fault, Memory, Signal, Timeline
 from scenarios.schema import Scenario
+from sim.threads import RunQueueSpec, run_queues_of
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,11 @@ class NodeSpec:
     compute_left: tuple[tuple[float, float], ...] = ((0.0, 1.0),)  # share of each GPU that co-tenants leave, over time
     limits: LimitSpec = LimitSpec()
     replicas: ReplicaSpec = ReplicaSpec()
+    run_queues: RunQueueSpec | None = None  # of the CPU; None: more threads than cores share them equally
+    lock_width: tuple[int, ...] = ()  # by lock domain: how many it lets through at once; empty means one each
+
+    def lock_servers(self, k: int) -> int:
+        return self.lock_width[k] if self.lock_width else 1
 
     def variant(self, v: int) -> VariantSpec:
         """Variant v; a node without variants has plain first choices."""
@@ -147,6 +153,8 @@ def node_of(scenario: Scenario, profile: Profile) -> NodeSpec:
             cold_start=scenario.replicas.start == "cold",
             faults=scenario.replicas.faults,
         ),
+        run_queues=run_queues_of(scenario, profile),
+        lock_width=tuple(domain.width for domain in scenario.lock_domains.values()),
     )
 
 

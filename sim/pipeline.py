@@ -21,6 +21,7 @@ from sim.device import Device
 from sim.events import Call
 from sim.preparation import Preparation
 from sim.replica import Furniture
+from sim.run_queues import RunQueues
 from sim.station import Sessions
 from sim.tracks import FAILURES, Tracks
 from sim.work import Work
@@ -54,7 +55,7 @@ class Pipeline:
         self._cpu, self._lock_of, self._order = rooms.cpu, rooms.lock_of, rooms.order
         self._sessions: list[Sessions | BatchingSessions] = rooms.sessions
         self._batches = any(isinstance(sessions, BatchingSessions) for sessions in rooms.sessions)
-        self._device_of: list[list[Device]] = rooms.device_of
+        self._device_of: list[list[Device | RunQueues]] = rooms.device_of
         self._device_number = rooms.device_number
         self._preparation: list[Preparation | None] = rooms.preparation
         self._available, self._queue_limit = rooms.available, rooms.queue_limit

@@ -18,6 +18,7 @@ from sim.device import Device
 from sim.events import Call
 from sim.node import NodeSpec
 from sim.preparation import MemoryQueue, Preparation
+from sim.run_queues import RunQueues
 from sim.station import Sessions, Station
 from sim.streams import Streams
 from sim.tracks import Life, Tracks
@@ -36,7 +37,7 @@ class Furniture:
     lock_of: list[Station | None]
     order: list[list[int]]
     sessions: list[Sessions | BatchingSessions]
-    device_of: list[list[Device]]
+    device_of: list[list[Device | RunQueues]]
     device_number: list[list[int]]
     preparation: list[Preparation | None]
     available: list[bool]
@@ -64,10 +65,15 @@ def furnish(
     alive = tracks.alive if tracks.mortal else None
     where = f"{place.number}:{place.generation}" if place.number or place.generation else ""
     locks = [
-        Station(1, walk.locked, alive, streams.generator(f"lock:{name}{where}") if order == "random" else None)
-        for name, order in node.locks
+        Station(
+            node.lock_servers(k),
+            walk.locked,
+            alive,
+            streams.generator(f"lock:{name}{where}") if order == "random" else None,
+        )
+        for k, (name, order) in enumerate(node.locks)
     ]
-    devices = [Device(env, walk.ended) for _ in node.devices]
+    devices = [_device(env, node, name, walk) for name in node.devices]
     memories = [_memory(env, node, tracks, place.number, d) for d in range(len(devices))]
     for device, name in zip(devices, node.devices, strict=True):
         if name.startswith("gpu"):
@@ -96,6 +102,13 @@ def furnish(
         available=[node.variant(v).available for v in variants],
         queue_limit=list(node.queue_limit) or [None] * len(node.signals),
     )
+
+
+def _device(env: simpy.Environment, node: NodeSpec, name: str, walk: Pipeline) -> Device | RunQueues:
+    law = node.run_queues
+    if law is None or name != "cpu":
+        return Device(env, walk.ended)
+    return RunQueues(env, walk.ended, law.cores, law.slice_s, law.pull_s)
 
 
 def _memory(env: simpy.Environment, node: NodeSpec, tracks: Tracks, replica: int, d: int) -> MemoryQueue | None:

@@ -25,7 +25,7 @@ def say(request: Request, finished: Finished) -> None:
     for entry in finished.profile.entries:
         typer.echo(f"{entry.key}{_ran(entry)}")
         columns = ("tokens", "batch", "cadence", "p50 ms", "95 % of p50", "p95 ms", "p99 ms", "n")
-        if rows := _rows(entry):
+        if rows := rows_of(entry):
             print_table(columns, rows, right=[c for c in columns if c != "cadence"])
         for line in _beside(entry):
             typer.echo(line)
@@ -82,7 +82,7 @@ def _beside(entry: Entry) -> list[str]:
     return lines
 
 
-def _rows(entry: Entry) -> list[tuple[str, ...]]:
+def rows_of(entry: Entry) -> list[tuple[str, ...]]:
     """A row a cell and cadence, in milliseconds."""
     rows: list[tuple[str, ...]] = []
     for surface in (entry.service, entry.paced_service):

@@ -8,6 +8,7 @@ it runs.
 
 from __future__ import annotations
 
+import resource
 import threading
 import time
 from functools import partial
@@ -64,3 +65,49 @@ def _repeat(run: Callable[[], Any], span_ns: int, into: List[int]) -> None:
         if end > until:
             return
         into.append(end - start)
+
+
+def bursts(job: Dict[str, Any]) -> Dict[str, Any]:
+    """`width` inferences that start at one instant, on a session and a thread each, then a pause; again and again.
+
+    More threads than cores make the system's scheduler show how it deals them out. Leaves: for each burst the nanoseconds
+    from its start to each thread's end (`ends`), each thread's CPU time (`cpu`), and how often the system took the core from it
+    for another (`switches`).
+    """
+    width = int(job["width"])
+    sessions = [create(job) for _ in range(width)]
+    inputs = feed(sessions[0], job)
+    begin, over = threading.Barrier(width + 1), threading.Barrier(width + 1)
+    ends, cpu, switches = [], [], []  # type: List[List[int]], List[List[int]], List[List[int]]
+    zero, stop = [0], []  # type: List[int], List[bool]
+    row_end, row_cpu, row_switches = [0] * width, [0] * width, [0] * width
+
+    def work(place: int) -> None:
+        session = sessions[place]
+        session.run(None, inputs)
+        while True:
+            begin.wait()
+            if stop:
+                return
+            used, taken = time.thread_time_ns(), resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw
+            session.run(None, inputs)
+            row_cpu[place] = time.thread_time_ns() - used
+            row_end[place] = time.perf_counter_ns()
+            row_switches[place] = resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw - taken
+            over.wait()
+
+    threads = [threading.Thread(target=work, args=(place,), daemon=True) for place in range(width)]
+    for thread in threads:
+        thread.start()
+    until = time.perf_counter() + float(job["seconds"])
+    while time.perf_counter() < until or len(ends) < 3:
+        time.sleep(float(job["pause_s"]))
+        zero[0] = time.perf_counter_ns()
+        begin.wait()
+        over.wait()
+        ends.append([end - zero[0] for end in row_end])
+        cpu.append(list(row_cpu))
+        switches.append(list(row_switches))
+    stop.append(True)
+    begin.wait()
+    return {"kind": "bursts", "width": width, "ends": ends, "cpu": cpu, "switches": switches}

@@ -127,6 +127,18 @@ def _tokenize(job: Dict[str, Any], send: Send) -> None:
     tokenize(job, send)
 
 
+def _bursts(job: Dict[str, Any], send: Send) -> None:
+    from .concurrency import bursts
+
+    send(bursts(job))
+
+
+def _live(job: Dict[str, Any], send: Send) -> None:
+    from .live import play
+
+    send(play(job))
+
+
 OPERATIONS: Dict[str, Callable[[Dict[str, Any], Send], None]] = {
     "probe": _probe,
     "inspect": _inspect,
@@ -138,4 +150,6 @@ OPERATIONS: Dict[str, Callable[[Dict[str, Any], Send], None]] = {
     "concurrency": _concurrency,
     "together": _together,
     "tokenize": _tokenize,
+    "bursts": _bursts,
+    "live": _live,
 }

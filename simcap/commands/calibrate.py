@@ -49,6 +49,7 @@ def _read_plan(ctx: typer.Context, path: Path | None) -> Path | None:
 
 
 def calibrate(
+    ctx: typer.Context,
     gpu: Annotated[str, typer.Option(help="Device of the hardware catalog; this machine's processor is `cpu`.")],
     quick: Annotated[bool, typer.Option("--quick", help="Three mini models: a minute or two.")] = False,
     models: Annotated[str | None, typer.Option(metavar="A,B", help="Models of the zoo.")] = None,
@@ -73,6 +74,7 @@ def calibrate(
     ] = "",
     concurrency: Annotated[str, typer.Option(metavar="N,N", help="Inferences at once, as 2,4: gives occupancy.")] = "",
     strict: Annotated[bool, typer.Option("--strict", help="An error when a provider does not do the work.")] = False,
+    scenario: Annotated[str | None, typer.Option(help="Measure its models in its own pool, together.")] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Of a session. [default: all cores]")] = None,
     budget: Annotated[str | None, typer.Option(metavar="TIME", help="As 90, 20m or 2h. [default: 10m]")] = None,
     cell_limit: Annotated[str, typer.Option(metavar="TIME", help="A cell that takes longer is given up.")] = "10m",
@@ -104,6 +106,16 @@ def calibrate(
     from calibrate.request import Request, carry_out
     from simcap.calibrated import say
 
+    if scenario is not None:
+        from simcap.commands.calibrate_in_place import in_place, refuse_others
+
+        refuse_others(ctx)
+        counts = [] if tokens == TOKENS else _counts("--tokens", tokens)
+        seconds = seconds_of("--budget", budget or "1m")
+        in_place(
+            scenario, gpu, _own(model or []), seconds, out, cache, seed, runtime or [], tokens=counts, threads=threads
+        )
+        return
     found = check_device(gpu)
     preset = QUICK if quick else FULL
     zoo = models if models is not None else "" if model else preset["models"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from simcap.commands.validate_live import live
 from simcap.commands.validate_metrics import metrics
 from simcap.commands.validate_published import published
 from simcap.commands.validate_theory import theory
@@ -27,6 +28,7 @@ app = typer.Typer(
 app.command()(theory)
 app.command()(published)
 app.command()(metrics)
+app.command()(live)
 
 
 @app.command()

@@ -57,8 +57,8 @@ def capacity(case: Case, records: Records) -> Iterator[str]:
             yield f"signal {node.signals[s]} runs on more than its {sessions} sessions"
     for k, (name, _) in enumerate(node.locks):
         held = [span for s, lock in enumerate(node.lock_of) if lock == k for span in _spans(records, "locked", s)]
-        if most_at_once(held) > 1:
-            yield f"lock domain {name} is held twice"
+        if most_at_once(held) > node.lock_servers(k):
+            yield f"lock domain {name} is held by more than its width of {node.lock_servers(k)}"
     router = list(zip(records.router_started.tolist(), records.router_ended.tolist(), strict=True))
     if most_at_once(router) > node.cpu_workers:
         yield f"the router works on more than {node.cpu_workers} requests at once"

@@ -84,6 +84,7 @@ def plain(pick: Chooser) -> Case:
         locks=(("l0", order), ("l1", order)),  # type: ignore[arg-type]  # of the two literals
         device_of=tuple(pick.integer(0, devices - 1) for _ in range(signals)),
         devices=("gpu", "cpu")[:devices],
+        lock_width=pick.one_of(((), (1, 2), (3, 1))),
     )
     n, seed = pick.integer(1, 40), pick.integer(0, 2**20)
     rng = Streams(seed, 0).generator("random node")

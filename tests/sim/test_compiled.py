@@ -65,6 +65,7 @@ def nodes(draw: st.DrawFn) -> NodeSpec:
             timeout_s=draw(st.sampled_from([None, None, 0.5, 2.0])),
         ),
         replicas=ReplicaSpec(count=draw(st.integers(1, 4)), balancer=draw(st.sampled_from(compiled.BALANCERS))),
+        lock_width=draw(st.sampled_from([(), (2, 1), (1, 3)])),
     )
 
 
@@ -208,7 +209,7 @@ def test_every_field_of_a_node_is_one_that_the_compiled_path_has_looked_at() -> 
     """A mechanism added to the node later is not silently ignored: this list must be changed with `covers`."""
     known = {
         NodeSpec: "cpu_workers signals stages sessions lock_of locks device_of devices variants placement batching "
-        "queue_limit memory compute_left limits replicas",
+        "queue_limit memory compute_left limits replicas run_queues lock_width",
         VariantSpec: "signal provider artifact available compile weights_bytes load",
         LimitSpec: "max_in_flight timeout_s retries backoff_s answer_without_signal",
         ReplicaSpec: "count balancer cold_start faults",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -59,6 +61,14 @@ def test_a_lock_domain_serialises_its_signals() -> None:
     records = run(node, work(1, node), [0])
     assert records.locked[0].tolist() == [0, 1, 0]
     assert records.ended[0].tolist() == [1, 2, 1]
+
+
+def test_a_wide_lock_domain_is_a_pool_of_workers() -> None:
+    """Three signals of one second on a pool of two: two at once, the third when the first is done, first come first."""
+    node = dataclasses.replace(spec([[0, 1, 2]], locks=[0, 0, 0], sessions=[2, 2, 2]), lock_width=(2,))
+    records = run(node, work(2, node), [0, 0.5])
+    assert records.locked.tolist() == [[0, 0, 1], [1, 2, 2]]
+    assert records.answered.tolist() == [2, 3]
 
 
 def test_published_mechanism_three_classifiers_two_locks() -> None:

@@ -28,7 +28,7 @@ def profile_of_mini_models() -> Profile:
                 "origin": "assumed",
                 "spread_origin": "assumed",
             }
-            for tokens in (32, 512)
+            for tokens in (16, 512)
             for batch in (1, 4)
         ]
         entries.append(
@@ -38,7 +38,7 @@ def profile_of_mini_models() -> Profile:
                 "provider": {"name": "cpu"},
                 "task": "sequence_classification",
                 "service": {"cadence": "tight", "cells": cells},
-                "occupancy": [{"tokens": t, "value": 1.0, "origin": "assumed"} for t in (32, 512)],
+                "occupancy": [{"tokens": t, "value": 1.0, "origin": "assumed"} for t in (16, 512)],
             }
         )
     return Profile.model_validate(
