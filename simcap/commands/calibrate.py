@@ -110,7 +110,7 @@ def calibrate(
         from simcap.commands.calibrate_in_place import in_place, refuse_others
 
         refuse_others(ctx)
-        counts = [] if tokens == TOKENS else _counts("--tokens", tokens)
+        counts = [] if tokens is None else _counts("--tokens", tokens)
         seconds = seconds_of("--budget", budget or "1m")
         in_place(
             scenario, gpu, _own(model or []), seconds, out, cache, seed, runtime or [], tokens=counts, threads=threads
