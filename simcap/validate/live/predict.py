@@ -3,8 +3,8 @@
 Many replications give the predicted figures as they would scatter over runs of this very length: their mean is the prediction,
 their 2.5 and 97.5 % quantiles the interval. In each, service times are drawn anew from a plausible profile
 (`profiles.plausible`: what other samples might have given, and what each cell has moved by between merged runs) on a machine
-whose speed is drawn from the spread between merged runs, within the band in which a run counts; so the interval speaks of
-another run on this machine that counts.
+whose speed lies anywhere in the band in which a run counts; so the interval speaks of another run on this machine that
+counts.
 
 Cadence: as the signal says, else `tight` for clients that never pause and `paced` for all other loads.
 """
@@ -60,7 +60,7 @@ def plausible_of(profile: Profile, seed: int) -> list[Plausible]:
     found = []
     for r in range(REPLICATIONS):
         streams = Streams(seed, FIRST + r)
-        slow = draw_speed(spread, streams.generator("machine"))
+        slow = draw_speed(streams.generator("machine"))
         # side 0: how the runs differ as a whole is in the speed already
         drawn = profiles.plausible.Plausible(profile, spread, 0.0, streams.generator).profile()
         found.append(Plausible(drawn, slow, streams))
