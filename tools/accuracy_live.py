@@ -58,7 +58,7 @@ def section(record: Validation, file: str) -> str:
         f"Profile `{record.profile.name if record.profile else '?'}`, [record]({file}). {record.summary}.",
         "Bars, median of the absolute error over points and runs (prediction: over those that count):",
         bars(rows, "pool" if pool else "shared"),
-        "By point, median over its runs of the absolute error in %: p50 / p95 / p99. `counts`: runs whose prediction counts.",
+        "By point, median over all its runs, counted or not, of the absolute error in %: p50 / p95 / p99. `counts`: runs whose prediction counts.",
         points(rows),
         f"The {WORST} worst predictions of all, counted or not:",
         worst(rows),
