@@ -15,7 +15,7 @@ from statistics import median
 from profiles.document import load_json
 from profiles.store import write_whole
 from simcap.validate.live.summary import LAW_BARS, PREDICTION_BARS
-from simcap.validate.record import Row, Validation
+from simcap.validate.record import Estimate, Row, Validation
 
 LATENCIES = ("p50", "p95", "p99")
 ALL = (*LATENCIES, "throughput", "utilisation")
@@ -23,6 +23,8 @@ POINT = re.compile(r"(.*), run (\d+)$")
 WORST = 10
 INTRODUCTION = """Written by `tools/accuracy_live.py` from the records beside this page, not by hand. What the words mean, and when not to
 trust the figures: [Live validation explained](live-validation.md)."""
+BY_POINT = """By point, median over all its runs, counted or not, of the absolute error in %: p50 / p95 / p99. `±`: half the width of the
+measured 95 % interval within a run, in % of the figure, median over the runs. `counts`: runs whose prediction counts."""
 
 
 def main() -> None:
@@ -58,7 +60,7 @@ def section(record: Validation, file: str) -> str:
         f"Profile `{record.profile.name if record.profile else '?'}`, [record]({file}). {record.summary}.",
         "Bars, median of the absolute error over points and runs (prediction: over those that count):",
         bars(rows, "pool" if pool else "shared"),
-        "By point, median over all its runs, counted or not, of the absolute error in %: p50 / p95 / p99. `counts`: runs whose prediction counts.",
+        BY_POINT,
         points(rows),
         f"The {WORST} worst predictions of all, counted or not:",
         worst(rows),
@@ -94,8 +96,8 @@ def bars(rows: Sequence[Row], structure: str) -> str:
 
 def points(rows: Sequence[Row]) -> str:
     lines = [
-        "| point | measured p50 / p95 / p99 ms | requests/s | law | prediction | counts | speed |",
-        "|---|---|---:|---|---|---:|---|",
+        "| point | measured p50 / p95 / p99 ms | ± | requests/s | ± | law | prediction | counts | speed |",
+        "|---|---|---|---:|---:|---|---|---:|---|",
     ]
     for point in dict.fromkeys(split(row)[0] for row in rows):
         own = [row for row in rows if split(row)[0] == point]
@@ -105,7 +107,8 @@ def points(rows: Sequence[Row]) -> str:
         speeds = [float(found.group(1)) for r in counted if (found := re.search(r"speed factor ([\d.]+)", r.remark))]
         spread = f"{min(speeds):.2f}–{max(speeds):.2f}" if speeds else "–"
         lines.append(
-            f"| {point} | {measured} | {rate:.1f} | {three(own, 'law')} | {three(own, 'prediction')} | "
+            f"| {point} | {measured} | {' / '.join(half_width(own, f) for f in LATENCIES)} | {rate:.1f} | "
+            f"{half_width(own, 'throughput')} | {three(own, 'law')} | {three(own, 'prediction')} | "
             f"{sum(r.counted for r in counted)} of {len(counted)} | {spread} |"
         )
     return "\n".join(lines)
@@ -113,16 +116,15 @@ def points(rows: Sequence[Row]) -> str:
 
 def worst(rows: Sequence[Row]) -> str:
     lines = [
-        "| point | figure | measured ms | predicted ms | error | counted | remark |",
+        "| point | figure | measured ms, 95 % | predicted ms, 95 % | error | counted | remark |",
         "|---|---|---:|---:|---:|---|---|",
     ]
     ranked = sorted((r for f in LATENCIES for r in mine(rows, "prediction", f)), key=lambda r: -abs(r.error or 0.0))
-    for row in ranked[:WORST]:
-        predicted = row.predicted.value if row.predicted and row.predicted.value is not None else float("nan")
-        lines.append(
-            f"| {row.where} | {row.figure} | {1000 * value(row):.1f} | {1000 * predicted:.1f} | {row.error or 0.0:+.1%} | "
-            f"{'yes' if row.counted else 'no'} | {row.remark} |"
-        )
+    lines += [
+        f"| {row.where} | {row.figure} | {with_interval(row.measured)} | {with_interval(row.predicted)} | {row.error or 0.0:+.1%} | "
+        f"{'yes' if row.counted else 'no'} | {row.remark} |"
+        for row in ranked[:WORST]
+    ]
     return "\n".join(lines)
 
 
@@ -132,6 +134,25 @@ def mine(rows: Iterable[Row], basis: str, figure: str) -> list[Row]:
 
 def value(row: Row) -> float:
     return row.measured.value if row.measured and row.measured.value is not None else float("nan")
+
+
+def half_width(rows: Sequence[Row], figure: str) -> str:
+    """In per cent of the measured figure, median over its runs."""
+    found = [
+        50 * (row.measured.hi - row.measured.lo) / row.measured.value
+        for row in mine(rows, "prediction", figure)
+        if row.measured and row.measured.value and row.measured.lo is not None and row.measured.hi is not None
+    ]
+    return f"{median(found):.0f}" if found else "–"
+
+
+def with_interval(estimate: Estimate | None) -> str:
+    """Milliseconds."""
+    if estimate is None or estimate.value is None:
+        return "–"
+    if estimate.lo is None or estimate.hi is None:
+        return f"{1000 * estimate.value:.1f}"
+    return f"{1000 * estimate.value:.1f} ({1000 * estimate.lo:.1f} to {1000 * estimate.hi:.1f})"
 
 
 def split(row: Row) -> tuple[str, int]:

@@ -85,7 +85,7 @@ def _say(report: Report) -> None:
     print_table(COLUMNS, [_row(j) for j in report.judged], right=COLUMNS[1:6])
     print_wrapped(
         "measured: p50/p95/p99. law and prediction: error of each, simulated / measured - 1; law: with the service times of this "
-        "very run. speed: the sentinel's time over that in calibration."
+        "very run. speed: the sentinel's time over that in calibration. The record (--json) has 95 % intervals of both sides."
     )
     print_wrapped(report.record.summary)
     for note in report.record.notes[len(report.findings) :]:

@@ -268,13 +268,31 @@ def test_recordings_come_back_as_they_were(tmp_path: Path, place: Path) -> None:
 
 
 def test_the_bootstrap_holds_the_truth_of_a_known_law(place: Path) -> None:
-    """Three runs of one law: the interval of the median holds the median of a very long run."""
+    """Twenty runs of one law: most intervals hold the median, throughput and utilisation of all runs together, and are narrow."""
     scenario, profile = known(place)
-    plays = [(synthetic(scenario, profile, Point("closed", clients=4), run).played, 1.0) for run in range(1, 4)]
-    lo, hi = figures.bootstrap(plays, 2, seed=1)["p50"]
-    pooled = float(np.median(np.concatenate([p.latency for p, _ in plays])))
-    assert lo < pooled < hi
-    assert (hi - lo) / pooled < 0.2
+    plays = [synthetic(scenario, profile, Point("closed", clients=4), run).played for run in range(20)]
+    measured = [figures.of_played(p, float(p.cpu_s.sum()), 2) for p in plays]
+    intervals = [figures.bootstrap(p, p.cpu_s, 2, seed=1) for p in plays]
+    for figure in ("p50", "throughput", "utilisation"):
+        truth = float(np.mean([one[figure] for one in measured]))
+        bounds = np.array([one[figure] for one in intervals])
+        assert np.mean((bounds[:, 0] <= truth) & (truth <= bounds[:, 1])) >= 0.7
+        assert np.median(bounds[:, 1] - bounds[:, 0]) < 0.25 * truth
+
+
+def test_the_record_has_an_interval_on_both_sides(place: Path) -> None:
+    """Each measured figure lies in its own 95 % interval, the same one for the same seed; each prediction has one too."""
+    scenario, profile = known(place)
+    plays = [synthetic(scenario, profile, Point("open", share=0.3, rps=20), 1)]
+    first, again = (summary.rows_of(judge(scenario, profile, plays, {"a": 1, "b": 1}, cores=2, seed=3)) for _ in "ab")
+    assert first == again
+    assert {row.figure for row in first} == set(figures.FIGURES)
+    for row in first:
+        assert row.measured is not None
+        assert row.measured.lo is not None
+        assert row.measured.lo <= (row.measured.value or 0) <= (row.measured.hi or 0)
+        assert row.measured.lo < (row.measured.hi or 0)
+        assert row.basis == "law" or (row.predicted and row.predicted.lo is not None)
 
 
 def test_what_the_host_does_not_play_is_refused(place: Path) -> None:

@@ -7,8 +7,6 @@ out of the latencies, on both sides the same ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,7 +17,8 @@ FIGURES = ("p50", "p95", "p99", "throughput", "utilisation")
 LATENCIES = FIGURES[:3]
 UNITS = {"p50": "s", "p95": "s", "p99": "s", "throughput": "requests/s", "utilisation": "share"}
 WARM_UP = 0.05
-BLOCK_S = 1.0  # of the bootstrap within a run: longer than a busy period at the loads that count
+STRETCH_S = 1.0  # of the bootstrap within a run: longer than a busy period at the loads that count
+LEAST_STRETCHES = 10  # shorter ones in a run of less than so many seconds
 
 Floats = NDArray[np.float64]
 Figures = dict[str, float]
@@ -51,33 +50,40 @@ def of_records(records: Records, cores: int) -> Figures:
     return of_times(records.arrived, records.answered, float(np.nansum(records.share * records.own_s)) * cores, cores)
 
 
-def bootstrap(
-    plays: Sequence[tuple[Played, float]], cores: int, seed: int, draws: int = 400
-) -> dict[str, tuple[float, float]]:
-    """95 % intervals of the measured figures: runs are drawn again, and within each blocks of BLOCK_S of its requests, so that
-    what follows from one queue stays together. plays: each with its core seconds of work.
+def bootstrap(played: Played, work: Floats, cores: int, seed: int, draws: int = 400) -> dict[str, tuple[float, float]]:
+    """95 % intervals of one run's figures: stretches of STRETCH_S are drawn again with replacement, so that what follows from one
+    queue stays together. work: (n, S) core seconds of each inference. What differs from run to run is not in them, and a
+    short run has few stretches, so they are rather too narrow than too wide.
     """
     rng = np.random.default_rng([seed, 23])
-    found = {name: np.empty(draws) for name in FIGURES}
-    blocks = [_blocks(played) for played, _ in plays]
-    whole = [of_played(played, work_s, cores) for played, work_s in plays]
+    latencies, stretches = _latencies(played), _stretches(played, work, cores)
+    found = np.empty((draws, len(FIGURES)))
     for k in range(draws):
-        runs = rng.integers(len(plays), size=len(plays))
-        drawn = [_again(blocks[r], rng) for r in runs]
-        for place, name in enumerate(LATENCIES):
-            level = (50, 95, 99)[place]
-            found[name][k] = np.mean([np.percentile(latency, level) for latency in drawn])
-        for name in FIGURES[3:]:
-            found[name][k] = np.mean([whole[r][name] for r in runs])
-    return {name: (float(lo), float(hi)) for name in FIGURES for lo, hi in [np.percentile(found[name], [2.5, 97.5])]}
+        again = np.concatenate([latencies[b] for b in rng.integers(len(latencies), size=len(latencies))])
+        found[k, :3] = np.percentile(again, [50, 95, 99])
+        found[k, 3:] = stretches[rng.integers(len(stretches), size=len(stretches))].mean(axis=0)
+    lo, hi = np.percentile(found, [2.5, 97.5], axis=0).tolist()
+    return {name: (lo[place], hi[place]) for place, name in enumerate(FIGURES)}
 
 
-def _blocks(played: Played) -> list[Floats]:
-    skip = int(WARM_UP * played.arrived.size)
-    arrived, latency = played.arrived[skip:], played.latency[skip:]
-    which = ((arrived - arrived.min()) / BLOCK_S).astype(int)
+def _latencies(played: Played) -> list[Floats]:
+    """Of the requests that arrived in each stretch, without the warm-up."""
+    arrived, latency = kept(played.arrived), kept(played.latency)
+    which = np.searchsorted(_edges(float(arrived.min()), float(arrived.max())), arrived)
     return [latency[which == b] for b in np.unique(which)]
 
 
-def _again(blocks: Sequence[Floats], rng: np.random.Generator) -> Floats:
-    return np.concatenate([blocks[b] for b in rng.integers(len(blocks), size=len(blocks))])
+def _stretches(played: Played, work: Floats, cores: int) -> Floats:
+    """(stretches, 2): answers a second, and the work that ended there over cores times its length; their means are the
+    run's throughput and utilisation.
+    """
+    edges = _edges(float(played.arrived.min()), float(played.answered.max()))
+    length = edges[1] - edges[0]
+    ran = np.isfinite(played.ended) & np.isfinite(work)
+    answers = np.histogram(played.answered, edges)[0] / length
+    busy = np.histogram(played.ended[ran], edges, weights=work[ran])[0] / (cores * length)
+    return np.column_stack([answers, busy])
+
+
+def _edges(start: float, end: float) -> Floats:
+    return np.linspace(start, end, max(round((end - start) / STRETCH_S), LEAST_STRETCHES) + 1)

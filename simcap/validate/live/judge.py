@@ -32,12 +32,14 @@ OTHERS_CORES = 0.1
 
 @dataclass(frozen=True)
 class Judged:
-    """law: None where own work is not identifiable. equal_shares: the same with equal shares instead of the measured run
-    queues, where the profile has those. counted: whether the prediction counts.
+    """interval: 95 % of each measured figure, within this run. law: None where own work is not identifiable. equal_shares: the
+    same with equal shares instead of the measured run queues, where the profile has those. counted: whether the prediction
+    counts.
     """
 
     recording: Recording
     measured: figures.Figures
+    interval: Mapping[str, tuple[float, float]]
     law: figures.Figures | None
     law_basis: Basis | None
     equal_shares: figures.Figures | None
@@ -68,7 +70,7 @@ def judge(
     for recording in recordings:
         known = own_work(scenario, threads, cores, recording)
         own, basis = known or (recording.played.ended - recording.played.started, None)
-        work_s = float(np.nansum(own * np.array([threads[s] for s in scenario.signals])))
+        work = own * np.array([threads[s] for s in scenario.signals])
         law = equal = None
         if basis is not None:
             law = figures.of_records(replay(node, recording, own, threads, cores), cores)
@@ -79,7 +81,8 @@ def judge(
         found.append(
             Judged(
                 recording=recording,
-                measured=figures.of_played(recording.played, work_s, cores),
+                measured=figures.of_played(recording.played, float(np.nansum(work)), cores),
+                interval=figures.bootstrap(recording.played, work, cores, seed),
                 law=law,
                 law_basis=basis,
                 equal_shares=equal,

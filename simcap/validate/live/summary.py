@@ -126,7 +126,8 @@ def rows_of(judged: Sequence[Judged]) -> list[Row]:
     for j in judged:
         where = f"{j.recording.point.label}, run {j.recording.run}"
         for figure in figures.FIGURES:
-            unit, measured = figures.UNITS[figure], Estimate(value=j.measured[figure])
+            unit, (lo, hi) = figures.UNITS[figure], j.interval[figure]
+            measured = Estimate(value=j.measured[figure], lo=lo, hi=hi)
             if j.law is not None:
                 rows.append(
                     Row(
