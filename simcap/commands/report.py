@@ -24,6 +24,7 @@ def performance(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Directories that simcap run wrote.")],
     out: Annotated[Path, typer.Option(help="The directory to write.")],
     no_whatif: Annotated[bool, typer.Option("--no-whatif", help="Do not simulate proposed changes.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print simcap.performance/1 instead of a sentence.")] = False,
 ) -> None:
     """Write the production performance report of RUNs of one profile."""
     import json
@@ -50,4 +51,4 @@ def performance(
     data = json.dumps(found.model_dump(mode="json", by_alias=True), indent=1, allow_nan=False) + "\n"
     files = {"performance.md": text.encode(), "performance.html": page.encode(), "performance.json": data.encode()}
     folder.write(out, "performance", files | {name: svg.encode() for name, svg in pictures.items()})
-    typer.echo(f"performance: {out / 'performance.html'}")
+    typer.echo(data if as_json else f"performance: {out / 'performance.html'}\n", nl=False)

@@ -27,6 +27,7 @@ def strategy(
         str | None, typer.Option(metavar="PXX=TIME", help="As p99=250ms; goes before the scenarios'.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same bytes.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print simcap.strategy/1 instead of sentences.")] = False,
 ) -> None:
     """Write which providers to use on PROFILE's machine, in which order, and what would change that."""
     import json
@@ -54,6 +55,9 @@ def strategy(
     folder.write(
         out, "strategy", {"strategy.md": text.encode(), "strategy.html": page.encode(), "strategy.json": data.encode()}
     )
+    if as_json:
+        typer.echo(data, nl=False)
+        return
     for work in works:
         typer.echo(f"{work.scenario}: {' > '.join(work.recommended) or 'no provider keeps the promise'}")
     typer.echo(f"strategy: {out / 'strategy.html'}")

@@ -13,6 +13,7 @@ import pytest
 from profiles import store
 from profiles.errors import InputError
 from scenarios import loader
+from scenarios.schema import Measurement
 from sim import replicate
 from sim.result import Interval
 from simcap import compare, replications
@@ -98,6 +99,16 @@ def test_a_server_5_percent_faster_is_found_to_carry_5_percent_more(tmp_path: Pa
         assert 0.02 < capacity.change < 0.09
         found += capacity.verdict == "different"
     assert found >= 9
+
+
+@pytest.mark.slow
+def test_a_server_5_percent_faster_is_found_with_the_default_effort_in_at_least_90_of_100_seeds(tmp_path: Path) -> None:
+    requests = Measurement().requests
+    slow, fast = (write(tmp_path, name, k, requests=requests) for name, k in (("slow", 1.0), ("fast", 1 / 1.05)))
+    capacities = [capacity_of(compare.of_samples(samples(seed, slow, fast))) for seed in range(100)]
+    assert sum(capacity.verdict == "different" for capacity in capacities) >= 90
+    changes = [capacity.change for capacity in capacities if capacity.change is not None]
+    assert np.mean(changes) == pytest.approx(0.05, abs=0.005)
 
 
 @pytest.mark.slow

@@ -170,6 +170,19 @@ def test_refusing_is_clear(here: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert not Path("s").exists()
 
 
+def printed(capsys: pytest.CaptureFixture[str], line: str) -> str:
+    """What a command that succeeds writes to standard output."""
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(line.split())
+    assert not stopped.value.code
+    return capsys.readouterr().out
+
+
+def test_the_strategy_as_json_is_the_file_that_it_writes(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.json").write_text(json.dumps(profile(entry("cpu", 0.004)).model_dump(mode="json", by_alias=True)))
+    assert printed(capsys, "strategy p.json --scenario tiny.yaml --out s --json") == Path("s/strategy.json").read_text()
+
+
 def test_a_performance_report_is_made_from_a_run(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every figure has an origin; kinds without a run say so; a profile that changed since is refused."""
     Path("p.json").write_text(json.dumps(profile(entry("cpu", 0.004)).model_dump(mode="json", by_alias=True)))
@@ -185,6 +198,7 @@ def test_a_performance_report_is_made_from_a_run(here: Path, capsys: pytest.Capt
     assert "No run of this kind was given. The shipped scenario `longctx` asks about it." in text
     assert "## Bottlenecks by owner" in text
     capsys.readouterr()
+    assert printed(capsys, "report performance runs/tiny --out r --json") == Path("r/performance.json").read_text()
     Path("p.json").write_text(json.dumps(profile(entry("cpu", 0.005)).model_dump(mode="json", by_alias=True)))
     assert "has changed since the run" in refused(capsys, "report", "performance", "runs/tiny", "--out", "r2")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import Result
 from typer.testing import CliRunner
 
 import calibrate.live
@@ -39,6 +40,8 @@ from simcap.validate.live.law import arrivals_of, own_work, work_of
 from simcap.validate.live.points import Point
 from simcap.validate.live.recording import Folder, Recording
 from tests.calibrate.tiny import tiny_file
+
+pytestmark = pytest.mark.xdist_group("live")  # they share a calibration and two runs
 
 SCENARIO = """
 schema: simcap.scenario/1
@@ -94,6 +97,18 @@ def arguments(place: Path, *more: str) -> list[str]:
     return [*flags, "--model", f"tiny-a={model}", "--model", f"tiny-b={model}", *more]
 
 
+@pytest.fixture(scope="module")
+def disturbed(place: Path) -> Result:
+    """What the command said of two runs on a machine with a guest on every core, by a profile of another processor."""
+    old = store.load(str(place / "p.json"))
+    assert old.host is not None
+    stale = old.model_copy(update={"host": old.host.model_copy(update={"cpu": "Another CPU"})})
+    store.save(stale, place / "stale.json")
+    with busy_cores():
+        flags = ("--profile", str(place / "stale.json"), "--clients", "2,4", "--shares", "", "--seconds", "1")
+        return CliRunner().invoke(app, arguments(place, *flags))
+
+
 def test_in_place_calibration_knows_the_machine(place: Path) -> None:
     """Both cadences at every token count, and the sentinel by which a later run is judged."""
     profile = store.load(str(place / "p.json"))
@@ -106,16 +121,9 @@ def test_in_place_calibration_knows_the_machine(place: Path) -> None:
     assert profile.sentinel.tokens == 192
 
 
-def test_a_busy_machine_a_stale_profile_and_a_wrong_law_are_caught(place: Path) -> None:
+def test_a_busy_machine_a_stale_profile_and_a_wrong_law_are_caught(place: Path, disturbed: Result) -> None:
     """Done when: exit 4 that names the processes on the other cores, the other processor, and the wrong structure."""
-    old = store.load(str(place / "p.json"))
-    assert old.host is not None
-    stale = old.model_copy(update={"host": old.host.model_copy(update={"cpu": "Another CPU"})})
-    store.save(stale, place / "stale.json")
-    runner = CliRunner()
-    with busy_cores():
-        flags = ("--profile", str(place / "stale.json"), "--clients", "2,4", "--shares", "", "--seconds", "1")
-        found = runner.invoke(app, arguments(place, *flags))
+    runner, found = CliRunner(), disturbed
     assert isinstance(found.exception, FindingError)
     assert found.exception.exit_code == 4
     assert "profile p was measured elsewhere (processor was Another CPU, here it is" in str(found.exception)
@@ -134,6 +142,7 @@ def test_a_busy_machine_a_stale_profile_and_a_wrong_law_are_caught(place: Path) 
     assert "--strict" in str(refused.exception)
 
 
+@pytest.mark.usefixtures("disturbed")
 def test_the_host_plays_the_structure(place: Path) -> None:
     """No more at once than the pool has workers, steps in order, each client one request at a time, generator not early."""
     for recording in Folder(place / "played").read():
