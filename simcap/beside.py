@@ -1,7 +1,8 @@
 """One piece of work in a process of its own while this one goes on: the figures of a report beside its page.
 
 Enters: a function and its arguments. Leaves: what it writes to disk; its error is raised here. Only where the system
-can fork (Linux) and there is a second core; elsewhere the work is done afterwards, with the same outcome.
+can fork (Linux), there is a second core and no library of FORKED_NEVER is in use here; elsewhere the work is done
+afterwards, with the same outcome.
 """
 
 from __future__ import annotations
@@ -18,11 +19,15 @@ from typing import Any
 
 from profiles.errors import SimcapError
 
+FORKED_NEVER = ("vl_convert",)
+"""Modules that answer calls from a thread of their own: a fork has no such thread, and there a call waits for ever."""
+
 
 @contextmanager
 def beside(work: Callable[..., None], *arguments: Any) -> Iterator[None]:
     """Do `work(*arguments)` while the body runs; both are done when the block ends. An error in the body ends the work."""
-    if sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2:
+    safe = sys.platform == "linux" and not any(name in sys.modules for name in FORKED_NEVER)
+    if not safe or len(os.sched_getaffinity(0)) < 2:
         yield
         work(*arguments)
         return

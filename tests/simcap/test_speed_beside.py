@@ -5,13 +5,22 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from profiles.errors import InputError, SimcapError
+from simcap import beside as module
 from simcap.beside import beside
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever other tests have drawn in this process."""
+    monkeypatch.setattr(module, "FORKED_NEVER", ())
 
 
 def _write(path: Path) -> None:
@@ -59,3 +68,22 @@ def test_on_one_core_the_work_is_done_afterwards(tmp_path: Path, monkeypatch: py
     with beside(_write, tmp_path / "a"):
         assert multiprocessing.active_children() == []
     assert (tmp_path / "a").read_text() == "done"
+
+
+AFTER_DRAWING = """
+import vl_convert
+from simcap.beside import beside
+chart = {"data": {"values": [{"a": 1}]}, "mark": "point", "encoding": {"x": {"field": "a"}}}
+vl_convert.vegalite_to_svg(chart)
+with beside(vl_convert.vegalite_to_svg, chart):
+    pass
+print("drawn")
+"""
+
+
+def test_a_process_that_has_drawn_draws_again() -> None:
+    """The drawing library answers from a thread, which no fork has: a second report from one process once hung for ever."""
+    done = subprocess.run(
+        [sys.executable, "-c", AFTER_DRAWING], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.stderr) == ("drawn\n", "")
