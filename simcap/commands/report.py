@@ -30,6 +30,7 @@ def performance(
     import json
     import shlex
 
+    from simcap.commands.run import _cores
     from simcap.documents import folder, html
     from simcap.performance import document
     from simcap.performance import runs as finished
@@ -41,7 +42,7 @@ def performance(
     what_ifs: dict[str, study.WhatIf] = {}
     for run in [] if no_whatif else read:
         typer.echo(f"{run.result.scenario}: what each change is worth", err=True)
-        what_ifs[run.result.scenario] = study.what_if(run.load, profile, run.result.seed)
+        what_ifs[run.result.scenario] = study.what_if(run.load, profile, run.result.seed, _cores())
     flags = ["--no-whatif"] if no_whatif else []
     folders = [f"runs/{run.name}" for run in runs]
     command = shlex.join(["simcap", "report", "performance", *folders, *flags, "--out", out.name])

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -25,7 +27,10 @@ from profiles.errors import InputError
 from profiles.schema import Profile
 from scenarios.arrivals import LoadKind
 from scenarios.schema import Scenario
+from sim.engine import EngineName
+from sim.executor import InProcess, Processes
 from sim.result import Interval, Slo
+from sim.sweep import Sweep
 from simcap.whatif.breaking import Trial, Values, capacities, late, slower, trial
 from simcap.whatif.variants import Owner, Variant, standard
 
@@ -75,39 +80,93 @@ class WhatIf(Strict):
     changes: tuple[Change, ...]
 
 
-def what_if(load: Load, profile: Profile, seed: int, progress: Progress | None = None) -> WhatIf:
-    """Run all of them. InputError where the scenario itself cannot run."""
+def what_if(load: Load, profile: Profile, seed: int, workers: int = 1, progress: Progress | None = None) -> WhatIf:
+    """Run all of them, over `workers` processes, which change no figure. InputError where the scenario itself cannot run."""
     scenario = load(())
     variants = standard(scenario, profile)
     base = _trial(scenario, profile, seed)
-    judge: Callable[[Trial], Values]
-    own = capacities(base, _middle(scenario)) if base.steady else np.array([math.nan])
-    at_load = None
-    if np.all(np.isfinite(own)):
-        measure: Measure = "capacity"
-        judge = _capacity(float(own.mean()))
-    else:
-        measure, at_load = "slo_attainment", _telling_load(base)
-        judge = _attainment(at_load)
-        own = judge(base)
-    changes = []
-    for done, variant in enumerate(variants, start=1):
-        changes.append(_one(variant, load, profile, seed, own, judge, measure))
-        if progress:
-            progress(done, len(variants))
+    asked = _question(load, profile, seed, base)
+    found: dict[int, Change] = {}
+    executor = Processes(workers) if min(workers, len(variants)) > 1 else InProcess()
+    with closing(executor.outcomes(asked, [(variant,) for variant in variants])) as running:
+        for place, change in running:
+            found[place] = change
+            if progress:
+                progress(len(found), len(variants))
     return WhatIf(
         scenario=scenario.name,
         question=scenario.question,
         profile=profile.name,
         seed=seed,
-        replications=own.size,
+        replications=asked.own.size,
         slo=Slo(latency_s=scenario.slo.latency_s, attainment=scenario.slo.attainment),
-        measure=measure,
+        measure=asked.measure,
         load_kind=scenario.load.kind,
-        at_load=at_load,
-        base=mean_interval(own),
-        changes=ranked(changes),
+        at_load=asked.at if asked.measure == "slo_attainment" else None,
+        base=mean_interval(asked.own),
+        changes=ranked([found[place] for place in range(len(variants))]),
     )
+
+
+@dataclass(frozen=True)
+class Question:
+    """What all variants are asked, as what tasks of an executor share.
+
+    `own`: the scenario's own values, one a replication. `at`: the load near which capacities are looked for, or the one
+    at which the share of requests in time is read.
+    """
+
+    load: Load
+    profile: Profile
+    seed: int
+    engine: EngineName
+    measure: Measure
+    at: float
+    own: Values
+
+    @property
+    def sweeps(self) -> tuple[Sweep, ...]:
+        """None: nothing is kept for a resumed run."""
+        return ()
+
+    def bench(self) -> Question:
+        return self
+
+    def do(self, variant: Variant) -> Change:
+        """A variant that cannot run (a length that nobody measured, say) is reported with the reason and not left out."""
+        if variant.refused is not None:
+            return _unknown(variant, variant.refused)
+        try:
+            scenario = self.load(variant.overrides)
+            changed = self.profile if variant.service_factor == 1 else slower(self.profile, variant.service_factor)
+            values = values_of(_trial(scenario, changed, self.seed), self.measure, self.at)
+        except InputError as error:
+            return _unknown(variant, str(error).splitlines()[0])
+        if not np.all(np.isfinite(values)):
+            return _unknown(variant, "no load tried breaks the promise, or every load does")
+        relative = self.measure == "capacity"
+        change, lo, hi, p = paired(np.log(values / self.own) if relative else values - self.own, relative=relative)
+        return Change(
+            **_named(variant), value=float(values.mean()), change=change, lo=lo, hi=hi, p=p, significant=p < LEVEL
+        )
+
+
+def _question(load: Load, profile: Profile, seed: int, base: Trial) -> Question:
+    """Capacity where the scenario has one, else the share of requests in time at a load that tells."""
+    engine, middle = base.bench.sweep.engine, base.scenario.load.points[len(base.scenario.load.points) // 2]
+    if base.steady:
+        own = values_of(base, "capacity", middle)
+        if np.all(np.isfinite(own)):
+            return Question(load, profile, seed, engine, "capacity", float(own.mean()), own)
+    at = _telling_load(base)
+    return Question(load, profile, seed, engine, "slo_attainment", at, values_of(base, "slo_attainment", at))
+
+
+def values_of(made: Trial, measure: Measure, at: float) -> Values:
+    """One a replication: the load at which it breaks the promise, or its share of requests in time at a load."""
+    if measure == "capacity":
+        return capacities(made, at)
+    return np.array([made.run(at, r).scalars["slo_attainment"] for r in range(made.replications)])
 
 
 def _trial(scenario: Scenario, profile: Profile, seed: int) -> Trial:
@@ -116,50 +175,10 @@ def _trial(scenario: Scenario, profile: Profile, seed: int) -> Trial:
     return trial(scenario, profile, seed, replications=REPLICATIONS) if quick else made
 
 
-def _middle(scenario: Scenario) -> float:
-    points = scenario.load.points
-    return points[len(points) // 2]
-
-
-def _capacity(guess: float) -> Callable[[Trial], Values]:
-    return lambda made: capacities(made, guess)
-
-
-def _attainment(load: float) -> Callable[[Trial], Values]:
-    return lambda made: np.array([made.run(load, r).scalars["slo_attainment"] for r in range(made.replications)])
-
-
 def _telling_load(base: Trial) -> float:
     """The lowest load of the scenario whose first replication breaks the promise; the highest where none does."""
     points, limit = base.scenario.load.points, base.scenario.slo.latency_s
     return next((load for load in points if late(base.run(load, 0), limit) > 0), points[-1])
-
-
-def _one(
-    variant: Variant,
-    load: Load,
-    profile: Profile,
-    seed: int,
-    own: Values,
-    judge: Callable[[Trial], Values],
-    measure: Measure,
-) -> Change:
-    """A variant that cannot run (a length that nobody measured, say) is reported with the reason and not left out."""
-    if variant.refused is not None:
-        return _unknown(variant, variant.refused)
-    try:
-        scenario = load(variant.overrides)
-        changed = profile if variant.service_factor == 1 else slower(profile, variant.service_factor)
-        values = judge(_trial(scenario, changed, seed))
-    except InputError as error:
-        return _unknown(variant, str(error).splitlines()[0])
-    if not np.all(np.isfinite(values)):
-        return _unknown(variant, "no load tried breaks the promise, or every load does")
-    differences = np.log(values / own) if measure == "capacity" else values - own
-    change, lo, hi, p = paired(differences, relative=measure == "capacity")
-    return Change(
-        **_named(variant), value=float(values.mean()), change=change, lo=lo, hi=hi, p=p, significant=p < LEVEL
-    )
 
 
 def paired(differences: Values, *, relative: bool) -> tuple[float, float, float, float]:
