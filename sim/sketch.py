@@ -1,7 +1,7 @@
 """A sketch of many durations: how many fell into each of a fixed set of logarithmic buckets.
 
 Enters: seconds, of which some may be infinite (a request that failed). Leaves: percentiles, and the histogram of results.
-240 buckets a decade have the ratio g = 10^(1/240) from edge to edge, and a bucket (a, b] stands for 2ab / (a + b), which is
+240 buckets a decade have the ratio g = 10^(1/240) from edge to edge, and a bucket [a, b) stands for 2ab / (a + b), which is
 never further than (g - 1) / (g + 1) = 0.48 % from a value in it. So a percentile is within 0.5 % of the exact one up to
 1 million seconds; what is shorter than 1 µs counts as 0. Merging adds counts, so any order and grouping gives the same sketch
 (the idea of DDSketch, Masson, Rim and Lee 2019, with a fixed range).
@@ -37,7 +37,7 @@ class Sketch:
     def add(self, seconds: Floats) -> None:
         """Count values, 0 or above."""
         with np.errstate(divide="ignore"):
-            place = np.ceil((np.log10(seconds) - np.log10(LOWEST_S)) * PER_DECADE)
+            place = 1 + np.floor((np.log10(seconds) - np.log10(LOWEST_S)) * PER_DECADE)
         place = np.where(np.isinf(seconds), _BUCKETS + 1, np.clip(place, 0, _BUCKETS)).astype(np.int64)
         self.counts += np.bincount(place, minlength=_BUCKETS + 2)
 

@@ -22,8 +22,6 @@ from sim.work import Work
 
 ciw = pytest.importorskip("ciw", reason="Ciw comes with the dev extra")
 
-REPLICATIONS = 12
-
 
 @dataclass(frozen=True)
 class Network:
@@ -35,12 +33,13 @@ class Network:
     sharing: bool = False  # one processor-sharing station
     waiting: int | None = None
     requests: int = 20_000
+    replications: int = 8
 
 
 NETWORKS = {
     "M/M/1 at 0.7": Network(0.7, (1.0,), (1,)),
-    "M/M/3 at 0.8": Network(2.4, (1.0,), (3,)),
-    "three stations in a row": Network(0.8, (1.0, 0.5, 1.5), (1, 2, 2)),
+    "M/M/3 at 0.8": Network(2.4, (1.0,), (3,), replications=12),
+    "three stations in a row": Network(0.7, (1.0, 0.5, 1.5), (1, 2, 2), requests=12_000, replications=10),
     "M/M/1 with room for three": Network(0.9, (1.0,), (1,), waiting=3),
     "M/M/2 with room for one": Network(1.8, (1.0,), (2,), waiting=1),
     "processor sharing at 0.6": Network(0.6, (1.0,), (1,), sharing=True),
@@ -110,11 +109,11 @@ def theirs(network: Network, seed: int) -> dict[str, float]:
 
 
 def interval(run: Callable[[Network, int], dict[str, float]], network: Network) -> dict[str, tuple[float, float]]:
-    results = [run(network, seed) for seed in range(REPLICATIONS)]
+    results = [run(network, seed) for seed in range(network.replications)]
     spread = {}
     for name in ("time", "turned_away"):
         data = np.array([result[name] for result in results])
-        half = stats.t.ppf(0.995, REPLICATIONS - 1) * data.std(ddof=1) / math.sqrt(REPLICATIONS)
+        half = stats.t.ppf(0.995, network.replications - 1) * data.std(ddof=1) / math.sqrt(network.replications)
         spread[name] = (float(data.mean()), float(half))
     return spread
 

@@ -7,11 +7,11 @@ and that interval is narrow, so that a wrong engine could not hide in a wide one
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 import pytest
 
+from sim.engine import Asked
 from simcap.validate.theory import judged
 from simcap.validate.theory_cases import Case, cases
 from simcap.validate.theory_nodes import Effort, chain, erlang_c, exponential, open_runs, room_limited
@@ -20,9 +20,9 @@ CASES = cases()
 SEED = 2026
 
 
-def engine_for(requests: int) -> Literal["simpy", "compiled"]:
-    """The reference up to half a million requests, the compiled engine beyond: both tell the same, bit for bit."""
-    return "simpy" if requests <= 500_000 else "compiled"
+def engine_for(requests: int) -> Asked:
+    """The reference up to 250 thousand requests, beyond the compiled engine where it can: both tell the same, bit for bit."""
+    return "simpy" if requests <= 250_000 else "auto"
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])

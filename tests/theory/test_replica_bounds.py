@@ -20,7 +20,7 @@ from tests.support.small_nodes import spec, work
 RHO, SERVERS = 0.8, 2
 
 
-def exponential_runs(node: NodeSpec, rate: float, n: int = 30_000, replications: int = 12) -> list[Records]:
+def exponential_runs(node: NodeSpec, rate: float, n: int = 20_000, replications: int = 10) -> list[Records]:
     runs = []
     for r in range(replications):
         streams = Streams(11, r)
@@ -34,7 +34,7 @@ def exponential_runs(node: NodeSpec, rate: float, n: int = 30_000, replications:
 
 def sojourn(node: NodeSpec, rate: float) -> tuple[float, float]:
     """Mean time in the system with the half-width of its 99 % interval."""
-    means = np.array([float(run.latency[3000:].mean()) for run in exponential_runs(node, rate)])
+    means = np.array([float(run.latency[2000:].mean()) for run in exponential_runs(node, rate)])
     return float(means.mean()), float(stats.t.ppf(0.995, means.size - 1) * means.std(ddof=1) / math.sqrt(means.size))
 
 
@@ -77,7 +77,7 @@ def test_batching_with_unit_batches_and_markov_service_is_mm1() -> None:
         service = streams.generator("service").exponential(size=n)
         brought = replace(work(n, node), batch_service={0: lambda m, s=service: float(s[m[0]])})
         times = np.cumsum(streams.generator("arrivals").exponential(1 / 0.7, size=n))
-        means.append(float(simulate(node, brought, OpenLoop(times), streams).latency[3000:].mean()))
+        means.append(float(simulate(node, brought, OpenLoop(times), streams).latency[2000:].mean()))
     half = stats.t.ppf(0.995, 11) * np.std(means, ddof=1) / math.sqrt(12)
     assert half < 0.05 / 0.3
     assert abs(np.mean(means) - 1 / 0.3) <= half
