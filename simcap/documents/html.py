@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from importlib import resources
 
 ORIGIN_OF = {"m": "measured", "p": "published", "d": "modeled", "a": "assumed"}
-MARK = re.compile(r'<a href="#([mpda]\d+)">\1</a>')
+MARK = re.compile(r' ?<a href="#([mpda]\d+)">\1</a>')
 PICTURE = re.compile(r'<img src="([^"]+)" alt="([^"]*)" ?/?>')
 
 PAGE = """<!doctype html>
@@ -53,7 +53,10 @@ def page(markdown: str, title: str, kind: str, pictures: Mapping[str, str]) -> s
 
 def _origin(found: re.Match[str]) -> str:
     mark = found[1]
-    return f'<sup><a class="mark {ORIGIN_OF[mark[0]]}" href="#{mark}" title="{ORIGIN_OF[mark[0]]}">{mark}</a></sup>'
+    space = "\N{NO-BREAK SPACE}" if found[0].startswith(" ") else ""  # a figure and its mark stay on one line
+    return (
+        f'{space}<sup><a class="mark {ORIGIN_OF[mark[0]]}" href="#{mark}" title="{ORIGIN_OF[mark[0]]}">{mark}</a></sup>'
+    )
 
 
 def _picture(found: re.Match[str], pictures: Mapping[str, str]) -> str:

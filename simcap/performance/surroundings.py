@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from profiles import hardware as catalog
 from profiles.hardware import Hardware, Spec
 from profiles.schema import Profile, origins
+from scenarios.node import CoTenant, Timeline
 from scenarios.schema import Scenario
 from simcap.documents.ledger import Ledger
 from simcap.documents.text import code, digits, listed, percent, plain, size, table
@@ -122,10 +123,7 @@ def workload(run: Finished, ledger: Ledger) -> str:
         for name, kind in scenario.classes.items()
     ]
     signals = [_signal(name, scenario) for name in scenario.signals]
-    tenants = [
-        f"Beside it on the device: {code(tenant.name)}, {code(_law(tenant.model_dump(mode='json', exclude={'name'})))}."
-        for tenant in scenario.node.co_tenants
-    ]
+    tenants = [_tenant(tenant) for tenant in scenario.node.co_tenants]
     parts = [
         f"### {code(scenario.name)}",
         (
@@ -141,6 +139,17 @@ def workload(run: Finished, ledger: Ledger) -> str:
 
 def _law(data: dict[str, object]) -> str:
     return ", ".join(f"{key} {value}" for key, value in data.items())
+
+
+def _tenant(tenant: CoTenant) -> str:
+    held, taken = tenant.memory_bytes, tenant.compute
+    memory = "memory that changes with time" if isinstance(held, Timeline) else f"{code(size(held))} of memory"
+    compute = (
+        "a share of compute that changes with time"
+        if isinstance(taken, Timeline)
+        else f"{code(percent(taken))} of compute"
+    )
+    return f"Beside it on the device: {code(tenant.name)}, with {memory} and {compute}."
 
 
 def _signal(name: str, scenario: Scenario) -> list[str]:
