@@ -10,16 +10,18 @@ import pandas as pd
 
 from benchmarks.sweeps import exponents
 
+SPARSE = alt.Axis(values=[base * 10**power for power in range(8) for base in (1, 2, 5)], format="~s")
+
 
 def save_all(result: dict[str, Any], directory: Path) -> None:
     speed = [{"against": "SimPy, a process a request", "engine": k, "times": v} for k, v in result["speed"].items()]
     speed += [{"against": "Ciw, M/M/4", "engine": k, "times": v} for k, v in result["ciw"].items()]
     for gpus, times in result["fleet_sim"].items():
-        speed.append({"against": "fleet-sim", "engine": gpus, "times": times})
+        speed.append({"against": "fleet-sim", "engine": gpus.replace(", 1 GPUs", ", 1 GPU"), "times": times})
     base = alt.Chart(pd.DataFrame(speed)).encode(
         x=alt.X("times:Q", scale=alt.Scale(type="log", domainMin=1), title="times faster"),
         y=alt.Y("engine:N", title=None),
-        color=alt.Color("against:N", title="against"),
+        color=alt.Color("against:N", title=None, legend=alt.Legend(orient="bottom")),
     )
     labels = base.mark_text(align="left", dx=10).encode(text=alt.Text("times:Q", format=".3g"))
     (base.mark_point(filled=True, size=90) + labels).properties(width=420, height=160).save(
@@ -43,9 +45,9 @@ def _lines(rows: pd.DataFrame, x: str, y: str, colour: str, title: list[str]) ->
         alt.Chart(rows)
         .mark_line(point=True)
         .encode(
-            x=alt.X(f"{x}:Q", scale=alt.Scale(type="log"), title=x),
+            x=alt.X(f"{x}:Q", scale=alt.Scale(type="log", nice=False), title=x, axis=SPARSE),
             y=alt.Y(f"{y}:Q", scale=alt.Scale(type="log"), title="relative to the smallest"),
-            color=alt.Color(f"{colour}:N", title=None),
+            color=alt.Color(f"{colour}:N", title=None, legend=alt.Legend(orient="bottom")),
         )
         .properties(width=420, height=240, title=title)
     )
