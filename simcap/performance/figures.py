@@ -15,6 +15,8 @@ from simcap.report.plots import vega_lite_version
 from simcap.whatif.study import WhatIf
 
 WIDTH = 640
+WIDEST_LETTER = 6.5
+"""Pixels: room for labels in the fonts of any browser, whose letters are wider than those that the drawing is laid out with."""
 
 
 def latency(result: Result) -> str:
@@ -32,9 +34,10 @@ def gains(found: WhatIf) -> str | None:
     if not rows:
         return None
     order = [c.title for c in found.changes if c.significant]
+    room = WIDEST_LETTER * max(map(len, order))
     unit = "change of capacity (%)" if found.measure == "capacity" else "change of requests in time (points)"
     base = alt.Chart(marks.data(rows)).encode(
-        alt.Y("change:N", sort=order, title=None, axis=alt.Axis(labelLimit=300)),
+        alt.Y("change:N", sort=order, title=None, axis=alt.Axis(labelLimit=300, minExtent=room)),
         alt.Color("owner:N", legend=alt.Legend(title=None, orient="top", columns=4)),
     )
     bars = base.mark_bar(height=12).encode(alt.X("mean:Q", title=unit))
