@@ -227,6 +227,7 @@ def point_of(scenario: Scenario, load: float, runs: Sequence[Figures], both: Bot
     parts = both.each(lambda run: run.mean_parts_s, TIME_PARTS)
     failed = [reason for reason in runs[0].failures if any(run.failures[reason] for run in runs)]
     failures = both.each(lambda run: run.failures, failed, highest=1.0)
+    stalled = scalar["compile_stall_s"] if _stalls(scenario) else None
     return Point(
         load_kind=scenario.load.kind,
         load=load,
@@ -244,7 +245,7 @@ def point_of(scenario: Scenario, load: float, runs: Sequence[Figures], both: Bot
         mean_parts_s=parts,
         failed_fraction=scalar["failed_fraction"],
         fallback_fraction=scalar["fallback_fraction"] if any(s.fallbacks for s in scenario.signals.values()) else None,
-        compile_stall_s=scalar["compile_stall_s"] if _stalls(scenario) else None,
+        compile_stall_s=stalled,
         vram_peak_bytes=max(run.scalars["vram_peak_bytes"] for run in runs) if scenario.node.memory else None,
         failures=failures,
         steps_down={
@@ -255,7 +256,7 @@ def point_of(scenario: Scenario, load: float, runs: Sequence[Figures], both: Bot
         memory_timeline=tuple(runs[0].memory),
         compile_events=tuple(runs[0].compiles),
         bottleneck=bottleneck_of(used, parts, failures, shared=bool(scenario.node.co_tenants)),
-        headroom=headroom(used),
+        headroom={} if stalled is not None and stalled.mean else headroom(used),
         signals={
             name: _signal(name, runs, both) for name in scenario.signals if all(name in run.signals for run in runs)
         },

@@ -91,7 +91,9 @@ class Point(Strict):
         tuple[float, str, int, float], ...
     ] = ()  # [start s, `signal:provider`, tokens, seconds], first replication
     bottleneck: str  # see `sim.why`
-    headroom: dict[str, float] = {}  # factor by which the load could grow until each resource is full, least first
+    headroom: dict[
+        str, float
+    ] = {}  # factor by which the load could grow until each resource is full; {} where sessions stalled
     signals: dict[str, SignalResult]
     classes: dict[str, ClassResult]
     requests_measured: int

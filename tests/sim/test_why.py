@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from profiles import store
+from scenarios import loader
+from sim import replicate
 from sim.result import TIME_PARTS, Interval
 from sim.why import bottleneck_of, headroom
 
@@ -60,3 +63,12 @@ def test_headroom_is_the_factor_until_a_resource_is_full() -> None:
     room = headroom(USED)
     assert next(iter(room)) == "lock:sequence"
     assert room["router_cpu"] == 5
+
+
+def test_no_headroom_is_told_where_sessions_stalled() -> None:
+    """Compiling keeps a lock busy as long at any load: use over load says nothing of where it is full. Warm, it does."""
+    warm = [f"signals.{name}.compile.warmup_tokens=[512]" for name in ("intent", "jailbreak", "user-feedback")]
+    for sets, told in (([], False), (warm, True)):
+        scenario = loader.load("cold_start", ["load.rps=[5]", "measurement.duration_s=60", *sets])
+        (point,) = replicate.run(scenario, store.load("mi300x-published"), 1)[0].points
+        assert bool(point.headroom) == told

@@ -72,6 +72,14 @@ def test_headroom_is_shown_at_the_highest_load_that_passed(html: str, result: Re
     assert Tables(html).values["headroom"] == [value for pair in exact for value in pair]
 
 
+def test_headroom_that_is_not_known_is_said(result: Result, tmp_path: Path) -> None:
+    """Where sessions stalled there is a sentence instead of a table."""
+    points = tuple(p.model_copy(update={"headroom": {}}) for p in result.points)
+    html = page.render(make_run(tmp_path, result.model_copy(update={"points": points})), rundir.versions())
+    assert "Not told: sessions loaded or compiled" in html
+    assert "headroom" not in Tables(html).values
+
+
 def test_failed_requests_are_stacked_by_reason_with_a_zero_where_a_reason_did_not_occur(result: Result) -> None:
     rows = {(row["load"], row["reason"]): row["share_pct"] for row in events.failure_rows(result)}
     assert len(rows) == 2 * len(result.points)
