@@ -28,7 +28,7 @@ def exponential_runs(node: NodeSpec, rate: float, n: int = 20_000, replications:
             work(n, node, occupancy=1.0), service_s=streams.generator("service").exponential(size=(n, 1))
         )
         times = np.cumsum(streams.generator("arrivals").exponential(1 / rate, size=n))
-        runs.append(simulate(node, brought, OpenLoop(times), streams))
+        runs.append(simulate(node, brought, OpenLoop(times), streams, engine="auto"))
     return runs
 
 
