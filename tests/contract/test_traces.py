@@ -295,7 +295,7 @@ def _long(path: Path, kind: str, rows: int) -> None:
             stream.writelines(form.format(f"{(begin + i) // 50}.", (begin + i) % 50 * 2, i + 1) for i in range(1000))
 
 
-@pytest.mark.parametrize("kind", ["csv", "jsonl.gz"])
+@pytest.mark.parametrize("kind", ["csv", pytest.param("jsonl.gz", marks=pytest.mark.slow)])
 def test_memory_stays_bounded(tmp_path: Path, kind: str) -> None:
     """A process that reads two million requests never holds 500 MB, Python and libraries included."""
     rows = 2_000_000

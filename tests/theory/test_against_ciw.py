@@ -118,7 +118,13 @@ def interval(run: Callable[[Network, int], dict[str, float]], network: Network) 
     return spread
 
 
-@pytest.mark.parametrize("name", list(NETWORKS))
+EACH_TIME = ("M/M/1 at 0.7", "M/M/2 with room for one", "processor sharing at 0.6")
+"""One of each kind; the others are slow proofs."""
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in EACH_TIME else pytest.param(name, marks=pytest.mark.slow) for name in NETWORKS]
+)
 def test_means_lie_in_each_others_intervals(name: str) -> None:
     """Mean time in the system, and the share turned away where room is limited, agree with Ciw."""
     network = NETWORKS[name]
