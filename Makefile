@@ -37,12 +37,12 @@ test: lint ## everything that must hold on each commit; JOBS=N tests at a time
 	$(PYTEST) -m "not slow and not wheels" --durations=15 --durations-min=5
 	@$(BIN)/python -m tests.docs.pages
 
-test-slow: $(READY) ## proofs that take minutes, and the demo; half an hour
+test-slow: $(READY) ## proofs that take minutes, and the demo; a quarter of an hour
 	$(PYTEST) -m slow --ignore tests/simcap/test_speed.py --durations=0 --durations-min=5
 	$(BIN)/pytest -m slow tests/simcap/test_speed.py
 
 test-wheels: $(READY) ## installs real builds of ONNX Runtime into environments of their own
-	$(BIN)/pytest -m wheels tests/calibrate
+	$(BIN)/pytest -m wheels
 
 docs: $(READY) ## the documentation as a site, in site/; a warning or a dead link stops it
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

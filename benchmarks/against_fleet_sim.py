@@ -122,5 +122,6 @@ def against_fleet_sim(n: int, rounds: int) -> dict[str, float]:
             },
             rounds,
         )
-        found |= {f"{name}, {gpus} GPUs": took["fleet-sim"] / took[name] for name in ("simpy", "compiled")}
+        fleet = "1 GPU" if gpus == 1 else f"{gpus} GPUs"
+        found |= {f"{name}, {fleet}": took["fleet-sim"] / took[name] for name in ("simpy", "compiled")}
     return found

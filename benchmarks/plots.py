@@ -17,7 +17,7 @@ def save_all(result: dict[str, Any], directory: Path) -> None:
     speed = [{"against": "SimPy, a process a request", "engine": k, "times": v} for k, v in result["speed"].items()]
     speed += [{"against": "Ciw, M/M/4", "engine": k, "times": v} for k, v in result["ciw"].items()]
     for gpus, times in result["fleet_sim"].items():
-        speed.append({"against": "fleet-sim", "engine": gpus.replace(", 1 GPUs", ", 1 GPU"), "times": times})
+        speed.append({"against": "fleet-sim", "engine": gpus, "times": times})
     base = alt.Chart(pd.DataFrame(speed)).encode(
         x=alt.X("times:Q", scale=alt.Scale(type="log", domainMin=1), title="times faster"),
         y=alt.Y("engine:N", title=None),

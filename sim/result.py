@@ -91,9 +91,7 @@ class Point(Strict):
         tuple[float, str, int, float], ...
     ] = ()  # [start s, `signal:provider`, tokens, seconds], first replication
     bottleneck: str  # see `sim.why`
-    headroom: dict[
-        str, float
-    ] = {}  # factor by which the load could grow until each resource is full; {} where sessions stalled
+    headroom: dict[str, float] = {}  # factor on the load at which each resource is full; {} where sessions stalled
     signals: dict[str, SignalResult]
     classes: dict[str, ClassResult]
     requests_measured: int

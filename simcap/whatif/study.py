@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -28,13 +29,14 @@ from profiles.schema import Profile
 from scenarios.arrivals import LoadKind
 from scenarios.schema import Scenario
 from sim.engine import EngineName
-from sim.executor import InProcess, Processes
+from sim.executor import local
 from sim.result import Interval, Slo
 from sim.sweep import Sweep
 from simcap.whatif.breaking import Trial, Values, capacities, late, slower, trial
 from simcap.whatif.variants import Owner, Variant, standard
 
 LEVEL = 0.05
+LOADS = 4  # that a replication is run at, at the least, until it is known where it breaks its promise
 REPLICATIONS = 10  # where the compiled engine runs them; else the scenario's own
 
 Measure = Literal["capacity", "slo_attainment"]
@@ -85,10 +87,9 @@ def what_if(load: Load, profile: Profile, seed: int, workers: int = 1, progress:
     scenario = load(())
     variants = standard(scenario, profile)
     base = _trial(scenario, profile, seed)
-    asked = _question(load, profile, seed, base)
+    asked = _question(load, profile, seed, base, variants)
     found: dict[int, Change] = {}
-    executor = Processes(workers) if min(workers, len(variants)) > 1 else InProcess()
-    with closing(executor.outcomes(asked, [(variant,) for variant in variants])) as running:
+    with closing(local(workers, asked).outcomes(asked, asked.tasks())) as running:
         for place, change in running:
             found[place] = change
             if progress:
@@ -112,13 +113,15 @@ def what_if(load: Load, profile: Profile, seed: int, workers: int = 1, progress:
 class Question:
     """What all variants are asked, as what tasks of an executor share.
 
-    `own`: the scenario's own values, one a replication. `at`: the load near which capacities are looked for, or the one
+    `requests_a_load`: of one replication. `own`: the scenario's own values, one a replication. `at`: the load near which capacities are looked for, or the one
     at which the share of requests in time is read.
     """
 
     load: Load
     profile: Profile
     seed: int
+    variants: Sequence[Variant]
+    requests_a_load: int
     engine: EngineName
     measure: Measure
     at: float
@@ -131,6 +134,14 @@ class Question:
 
     def bench(self) -> Question:
         return self
+
+    def tasks(self) -> Sequence[tuple[Variant]]:
+        return [(variant,) for variant in self.variants]
+
+    def requests(self) -> int:
+        """At the least, for what workers are worth."""
+        loads = LOADS if self.measure == "capacity" else 1
+        return len(self.variants) * loads * self.own.size * self.requests_a_load
 
     def do(self, variant: Variant) -> Change:
         """A variant that cannot run (a length that nobody measured, say) is reported with the reason and not left out."""
@@ -151,15 +162,18 @@ class Question:
         )
 
 
-def _question(load: Load, profile: Profile, seed: int, base: Trial) -> Question:
+def _question(load: Load, profile: Profile, seed: int, base: Trial, variants: Sequence[Variant]) -> Question:
     """Capacity where the scenario has one, else the share of requests in time at a load that tells."""
-    engine, middle = base.bench.sweep.engine, base.scenario.load.points[len(base.scenario.load.points) // 2]
+    points = base.scenario.load.points
+    asked = partial(
+        Question, load, profile, seed, variants, base.scenario.measurement.requests, base.bench.sweep.engine
+    )
     if base.steady:
-        own = values_of(base, "capacity", middle)
+        own = values_of(base, "capacity", points[len(points) // 2])
         if np.all(np.isfinite(own)):
-            return Question(load, profile, seed, engine, "capacity", float(own.mean()), own)
+            return asked("capacity", float(own.mean()), own)
     at = _telling_load(base)
-    return Question(load, profile, seed, engine, "slo_attainment", at, values_of(base, "slo_attainment", at))
+    return asked("slo_attainment", at, values_of(base, "slo_attainment", at))
 
 
 def values_of(made: Trial, measure: Measure, at: float) -> Values:

@@ -190,14 +190,11 @@ def test_a_performance_report_is_made_from_a_run(here: Path, capsys: pytest.Capt
         "run tiny.yaml --profile p.json --no-report -q --out runs/tiny",
         "report performance runs/tiny --out r",
     ):
-        with pytest.raises(SystemExit) as stopped:
-            cli.main(line.split())
-        assert not stopped.value.code
+        printed(capsys, line)
     text = Path("r/performance.md").read_text()
     assert unmarked(text) == []
     assert "No run of this kind was given. The shipped scenario `longctx` asks about it." in text
     assert "## Bottlenecks by owner" in text
-    capsys.readouterr()
     assert printed(capsys, "report performance runs/tiny --out r --json") == Path("r/performance.json").read_text()
     Path("p.json").write_text(json.dumps(profile(entry("cpu", 0.005)).model_dump(mode="json", by_alias=True)))
     assert "has changed since the run" in refused(capsys, "report", "performance", "runs/tiny", "--out", "r2")
